@@ -1,0 +1,420 @@
+//! Images, targets and minibatches.
+//!
+//! Images are stored compactly (bytes stay bytes) and handed to the engines as `f64` in a [`Batch`]. Memory layout is
+//! row-major with the channel fastest, `(row * width + col) * channels + channel`, always.
+
+use serde::{Deserialize, Serialize};
+
+/// What is wrong with a data set.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the messages are the documentation
+pub enum DataError {
+    #[error("an image shape needs at least one row, column and channel; got {height} x {width} x {channels}")]
+    EmptyShape { height: usize, width: usize, channels: usize },
+    #[error("there are no images; a data set needs at least one")]
+    Empty,
+    #[error("{values} pixel values are not a whole number of {shape} images ({per_image} values each)")]
+    PixelCount { values: usize, shape: ImageShape, per_image: usize },
+    #[error("{images} images but {targets} targets; every image needs exactly one")]
+    TargetCount { images: usize, targets: usize },
+    #[error("pixel {pixel} of image {image} is {value}; pixels must be finite")]
+    NotFinite { image: usize, pixel: usize, value: f64 },
+    #[error("label {label} of image {image} is out of range; with {classes} classes labels are 0..={}", classes - 1)]
+    LabelOutOfRange { image: usize, label: u32, classes: usize },
+    #[error("target {value} of image {image} is not finite")]
+    TargetNotFinite { image: usize, value: f64 },
+    #[error("{classes} class(es) given; classification needs at least 2")]
+    TooFewClasses { classes: usize },
+    #[error("{names} class names for {classes} classes")]
+    ClassNames { names: usize, classes: usize },
+    #[error("image {index} asked for, but there are only {count}")]
+    IndexOutOfRange { index: usize, count: usize },
+    #[error("the data are {found} images, the model expects {expected}")]
+    ShapeMismatch { found: ImageShape, expected: ImageShape },
+}
+
+/// Height, width and channels of an image; each at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "RawShape", deny_unknown_fields)]
+pub struct ImageShape {
+    height: usize,
+    width: usize,
+    channels: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawShape {
+    height: usize,
+    width: usize,
+    #[serde(default = "one")]
+    channels: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+impl TryFrom<RawShape> for ImageShape {
+    type Error = DataError;
+    fn try_from(raw: RawShape) -> Result<Self, DataError> {
+        Self::new(raw.height, raw.width, raw.channels)
+    }
+}
+
+impl ImageShape {
+    /// Checks that no side is zero.
+    pub fn new(height: usize, width: usize, channels: usize) -> Result<Self, DataError> {
+        if height == 0 || width == 0 || channels == 0 {
+            return Err(DataError::EmptyShape { height, width, channels });
+        }
+        Ok(Self { height, width, channels })
+    }
+    /// Rows.
+    pub fn height(self) -> usize {
+        self.height
+    }
+    /// Columns.
+    pub fn width(self) -> usize {
+        self.width
+    }
+    /// Channels.
+    pub fn channels(self) -> usize {
+        self.channels
+    }
+    /// Numbers in one image, `D = height * width * channels`.
+    pub fn len(self) -> usize {
+        self.height * self.width * self.channels
+    }
+    /// Never true: a shape has at least one pixel.
+    pub fn is_empty(self) -> bool {
+        false
+    }
+}
+
+impl std::fmt::Display for ImageShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}x{}x{}", self.height, self.width, self.channels)
+    }
+}
+
+/// Pixel storage. Bytes stand for `byte / 255`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pixels {
+    /// Eight-bit pixels, read as `byte / 255`.
+    U8(Vec<u8>),
+    /// Single precision.
+    F32(Vec<f32>),
+    /// Double precision.
+    F64(Vec<f64>),
+}
+
+impl Pixels {
+    fn len(&self) -> usize {
+        match self {
+            Pixels::U8(v) => v.len(),
+            Pixels::F32(v) => v.len(),
+            Pixels::F64(v) => v.len(),
+        }
+    }
+}
+
+/// A stack of images of one shape with finite pixels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Images {
+    shape: ImageShape,
+    pixels: Pixels,
+}
+
+impl Images {
+    /// Checks count and finiteness. `pixels` holds one image after the other.
+    pub fn new(shape: ImageShape, pixels: Pixels) -> Result<Self, DataError> {
+        let (values, per_image) = (pixels.len(), shape.len());
+        if values == 0 {
+            return Err(DataError::Empty);
+        }
+        if !values.is_multiple_of(per_image) {
+            return Err(DataError::PixelCount { values, shape, per_image });
+        }
+        let bad = match &pixels {
+            Pixels::U8(_) => None,
+            Pixels::F32(v) => v.iter().position(|x| !x.is_finite()).map(|i| (i, v[i] as f64)),
+            Pixels::F64(v) => v.iter().position(|x| !x.is_finite()).map(|i| (i, v[i])),
+        };
+        if let Some((i, value)) = bad {
+            return Err(DataError::NotFinite { image: i / per_image, pixel: i % per_image, value });
+        }
+        Ok(Self { shape, pixels })
+    }
+
+    /// Shape of every image.
+    pub fn shape(&self) -> ImageShape {
+        self.shape
+    }
+    /// Number of images; never zero.
+    pub fn count(&self) -> usize {
+        self.pixels.len() / self.shape.len()
+    }
+    /// The stored pixels, one image after the other.
+    pub fn pixels(&self) -> &Pixels {
+        &self.pixels
+    }
+
+    /// Writes image `index` as `f64` into `out`, which must hold [`ImageShape::len`] numbers.
+    pub fn write_image(&self, index: usize, out: &mut [f64]) {
+        let d = self.shape.len();
+        let range = index * d..(index + 1) * d;
+        match &self.pixels {
+            Pixels::U8(v) => out.iter_mut().zip(&v[range]).for_each(|(o, &b)| *o = f64::from(b) / 255.0),
+            Pixels::F32(v) => out.iter_mut().zip(&v[range]).for_each(|(o, &x)| *o = f64::from(x)),
+            Pixels::F64(v) => out.copy_from_slice(&v[range]),
+        }
+    }
+
+    /// The chosen images, in the order given.
+    pub fn select(&self, indices: &[usize]) -> Result<Self, DataError> {
+        let (d, count) = (self.shape.len(), self.count());
+        if let Some(&index) = indices.iter().find(|&&i| i >= count) {
+            return Err(DataError::IndexOutOfRange { index, count });
+        }
+        fn pick<T: Copy>(v: &[T], d: usize, indices: &[usize]) -> Vec<T> {
+            indices.iter().flat_map(|&i| v[i * d..(i + 1) * d].iter().copied()).collect()
+        }
+        let pixels = match &self.pixels {
+            Pixels::U8(v) => Pixels::U8(pick(v, d, indices)),
+            Pixels::F32(v) => Pixels::F32(pick(v, d, indices)),
+            Pixels::F64(v) => Pixels::F64(pick(v, d, indices)),
+        };
+        Self::new(self.shape, pixels)
+    }
+}
+
+/// One target per image.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Targets {
+    /// Class labels `0..classes`.
+    Classes {
+        /// One label per image, each below `classes`.
+        labels: Vec<u32>,
+        /// Number of classes, at least 2.
+        classes: usize,
+    },
+    /// Real numbers, for regression.
+    Real(Vec<f64>),
+}
+
+impl Targets {
+    /// Checked class labels.
+    pub fn classes(labels: Vec<u32>, classes: usize) -> Result<Self, DataError> {
+        if classes < 2 {
+            return Err(DataError::TooFewClasses { classes });
+        }
+        if let Some(image) = labels.iter().position(|&l| l as usize >= classes) {
+            return Err(DataError::LabelOutOfRange { image, label: labels[image], classes });
+        }
+        Ok(Targets::Classes { labels, classes })
+    }
+
+    /// Checked real targets.
+    pub fn real(values: Vec<f64>) -> Result<Self, DataError> {
+        if let Some(image) = values.iter().position(|v| !v.is_finite()) {
+            return Err(DataError::TargetNotFinite { image, value: values[image] });
+        }
+        Ok(Targets::Real(values))
+    }
+
+    /// Number of targets.
+    pub fn len(&self) -> usize {
+        match self {
+            Targets::Classes { labels, .. } => labels.len(),
+            Targets::Real(v) => v.len(),
+        }
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The chosen targets, in the order given.
+    pub fn select(&self, indices: &[usize]) -> Self {
+        match self {
+            Targets::Classes { labels, classes } => {
+                Targets::Classes { labels: indices.iter().map(|&i| labels[i]).collect(), classes: *classes }
+            }
+            Targets::Real(v) => Targets::Real(indices.iter().map(|&i| v[i]).collect()),
+        }
+    }
+}
+
+/// Images with their targets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dataset {
+    images: Images,
+    targets: Targets,
+    class_names: Vec<String>,
+}
+
+impl Dataset {
+    /// Checks that counts agree. Class names default to the numbers.
+    pub fn new(images: Images, targets: Targets) -> Result<Self, DataError> {
+        if images.count() != targets.len() {
+            return Err(DataError::TargetCount { images: images.count(), targets: targets.len() });
+        }
+        let class_names = match &targets {
+            Targets::Classes { classes, .. } => (0..*classes).map(|c| c.to_string()).collect(),
+            Targets::Real(_) => Vec::new(),
+        };
+        Ok(Self { images, targets, class_names })
+    }
+
+    /// Gives the classes names, one per class.
+    pub fn with_class_names(mut self, names: Vec<String>) -> Result<Self, DataError> {
+        if names.len() != self.class_names.len() {
+            return Err(DataError::ClassNames { names: names.len(), classes: self.class_names.len() });
+        }
+        self.class_names = names;
+        Ok(self)
+    }
+
+    /// The images.
+    pub fn images(&self) -> &Images {
+        &self.images
+    }
+    /// The targets.
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+    /// One name per class; empty for regression.
+    pub fn class_names(&self) -> &[String] {
+        &self.class_names
+    }
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.images.count()
+    }
+    /// Never true: a data set holds at least one image.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The chosen rows, in the order given.
+    pub fn select(&self, indices: &[usize]) -> Result<Self, DataError> {
+        let images = self.images.select(indices)?;
+        Ok(Self { images, targets: self.targets.select(indices), class_names: self.class_names.clone() })
+    }
+
+    /// Refills `batch` with the given rows; allocates only when the batch grows.
+    pub fn write_batch(&self, indices: &[usize], batch: &mut Batch) {
+        batch.fill(&self.images, indices);
+        match (&self.targets, &mut batch.targets) {
+            (Targets::Classes { labels, classes }, Targets::Classes { labels: out, classes: out_classes }) => {
+                *out_classes = *classes;
+                out.clear();
+                out.extend(indices.iter().map(|&i| labels[i]));
+            }
+            (Targets::Real(v), Targets::Real(out)) => {
+                out.clear();
+                out.extend(indices.iter().map(|&i| v[i]));
+            }
+            (targets, out) => *out = targets.select(indices),
+        }
+    }
+
+    /// A new batch of the given rows.
+    pub fn batch(&self, indices: &[usize]) -> Batch {
+        let mut batch = Batch::empty(self.images.shape());
+        self.write_batch(indices, &mut batch);
+        batch
+    }
+}
+
+/// A minibatch in double precision, ready for an engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    shape: ImageShape,
+    pixels: Vec<f64>,
+    targets: Targets,
+}
+
+impl Batch {
+    /// An empty batch to be filled later.
+    pub fn empty(shape: ImageShape) -> Self {
+        Self { shape, pixels: Vec::new(), targets: Targets::Real(Vec::new()) }
+    }
+
+    /// A batch of images without targets, for prediction.
+    pub fn of_images(images: &Images, indices: &[usize]) -> Self {
+        let mut batch = Self::empty(images.shape());
+        batch.fill(images, indices);
+        batch
+    }
+
+    /// Replaces the images and drops the targets' meaning: only for prediction or together with new targets.
+    pub fn fill(&mut self, images: &Images, indices: &[usize]) {
+        let d = images.shape().len();
+        self.shape = images.shape();
+        self.pixels.resize(indices.len() * d, 0.0);
+        for (row, &i) in self.pixels.chunks_exact_mut(d).zip(indices) {
+            images.write_image(i, row);
+        }
+    }
+
+    /// Shape of every image.
+    pub fn shape(&self) -> ImageShape {
+        self.shape
+    }
+    /// Number of images `B`.
+    pub fn len(&self) -> usize {
+        self.pixels.len() / self.shape.len()
+    }
+    /// Whether it holds no image.
+    pub fn is_empty(&self) -> bool {
+        self.pixels.is_empty()
+    }
+    /// Pixels of image `n`.
+    pub fn image(&self, n: usize) -> &[f64] {
+        let d = self.shape.len();
+        &self.pixels[n * d..(n + 1) * d]
+    }
+    /// The targets, one per image (empty for a batch made by [`Batch::of_images`]).
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape() -> ImageShape {
+        ImageShape::new(2, 3, 1).unwrap()
+    }
+
+    #[test]
+    fn bytes_are_scaled_and_layout_is_kept() {
+        let images = Images::new(shape(), Pixels::U8((0..12).map(|i| i * 20).collect())).unwrap();
+        let mut out = [0.0; 6];
+        images.write_image(1, &mut out);
+        assert_eq!(out[0], 120.0 / 255.0);
+        assert_eq!(images.select(&[1, 0]).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn bad_data_is_named() {
+        assert!(matches!(ImageShape::new(0, 3, 1), Err(DataError::EmptyShape { .. })));
+        assert!(matches!(Images::new(shape(), Pixels::F64(vec![])), Err(DataError::Empty)));
+        assert!(matches!(Images::new(shape(), Pixels::F64(vec![0.0; 7])), Err(DataError::PixelCount { .. })));
+        let mut px = vec![0.0f32; 12];
+        px[8] = f32::NAN;
+        let err = Images::new(shape(), Pixels::F32(px)).unwrap_err();
+        assert!(matches!(err, DataError::NotFinite { image: 1, pixel: 2, .. }), "{err}");
+        let err = Targets::classes(vec![0, 1, 3], 3).unwrap_err();
+        assert_eq!(err.to_string(), "label 3 of image 2 is out of range; with 3 classes labels are 0..=2");
+        assert!(matches!(Targets::real(vec![1.0, f64::INFINITY]), Err(DataError::TargetNotFinite { image: 1, .. })));
+        let images = Images::new(shape(), Pixels::F64(vec![0.0; 12])).unwrap();
+        let targets = Targets::real(vec![0.0]).unwrap();
+        assert!(matches!(Dataset::new(images.clone(), targets), Err(DataError::TargetCount { .. })));
+        assert!(matches!(images.select(&[2]), Err(DataError::IndexOutOfRange { index: 2, count: 2 })));
+    }
+}

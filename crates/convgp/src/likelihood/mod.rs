@@ -1,0 +1,91 @@
+//! Likelihoods: what inference asks of `p(y | f)`.
+//!
+//! Seam 2 of the design. A likelihood sees the marginals of the latents, `q(f_nl) = N(mean, var)`, and gives back the
+//! expected log density of each image with its derivatives in mean and variance. Arrays are row-major `B x L`.
+
+use crate::data::{DataError, Targets};
+use crate::params::ParamInit;
+
+/// Marginals of `B` images and `L` latents, row-major `B x L`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Marginals {
+    /// Means.
+    pub mean: Vec<f64>,
+    /// Variances, never negative.
+    pub var: Vec<f64>,
+}
+
+/// `E_q[log p(y_n | f_n)]` and its derivatives; not scaled by `N / B`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Expectations {
+    /// One value per image.
+    pub value: Vec<f64>,
+    /// Derivatives in the means, `B x L`.
+    pub mean_bar: Vec<f64>,
+    /// Derivatives in the variances, `B x L`.
+    pub var_bar: Vec<f64>,
+    /// Derivatives of the sum over images in the likelihood's own parameters.
+    pub theta_bar: Vec<f64>,
+}
+
+impl Expectations {
+    /// Makes room for `images x latents` results and zeroes them, without allocating when the size is unchanged.
+    pub fn reset(&mut self, images: usize, latents: usize, parameters: usize) {
+        for (v, n) in [
+            (&mut self.value, images),
+            (&mut self.mean_bar, images * latents),
+            (&mut self.var_bar, images * latents),
+            (&mut self.theta_bar, parameters),
+        ] {
+            v.clear();
+            v.resize(n, 0.0);
+        }
+    }
+}
+
+/// What a model says about `y` at new images.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predictive {
+    /// Class probabilities, row-major `B x K`, rows summing to one up to the likelihood's own rounding.
+    Classes {
+        /// Probabilities.
+        probabilities: Vec<f64>,
+        /// Number of classes `K`.
+        classes: usize,
+    },
+    /// Mean and variance of a real target.
+    Real {
+        /// `E[y]`, one per image.
+        mean: Vec<f64>,
+        /// `Var[y]`, one per image.
+        var: Vec<f64>,
+    },
+}
+
+/// A conditional density of targets given latent values.
+///
+/// `theta` are the current values of [`Likelihood::parameters`], in order. Implementations must not panic for any
+/// finite marginals; `var` may be zero.
+pub trait Likelihood: std::fmt::Debug + Send + Sync {
+    /// Number of latent functions `L`.
+    fn latents(&self) -> usize;
+
+    /// The likelihood's own parameters.
+    fn parameters(&self) -> Vec<ParamInit> {
+        Vec::new()
+    }
+
+    /// Whether these targets fit (kind, number of classes).
+    fn check_targets(&self, targets: &Targets) -> Result<(), DataError>;
+
+    /// Fills `out` (already reset) with expected log densities and derivatives.
+    ///
+    /// `draw` numbers the evaluation; likelihoods that sample use it to choose their points, others ignore it.
+    fn expect(&self, theta: &[f64], q: &Marginals, targets: &Targets, draw: u64, out: &mut Expectations);
+
+    /// Predictive distribution of `y`.
+    fn predict(&self, theta: &[f64], q: &Marginals) -> Predictive;
+
+    /// `log p(y_n | x_n)` under the predictive distribution, one per image.
+    fn log_predictive(&self, theta: &[f64], q: &Marginals, targets: &Targets) -> Vec<f64>;
+}
