@@ -30,6 +30,8 @@ pub enum DataError {
     ClassNames { names: usize, classes: usize },
     #[error("image {index} asked for, but there are only {count}")]
     IndexOutOfRange { index: usize, count: usize },
+    #[error("the likelihood expects {expected}, the targets are {found}")]
+    TargetKind { expected: String, found: String },
     #[error("the data are {found} images, the model expects {expected}")]
     ShapeMismatch { found: ImageShape, expected: ImageShape },
 }
@@ -308,7 +310,10 @@ impl Dataset {
     pub fn write_batch(&self, indices: &[usize], batch: &mut Batch) {
         batch.fill(&self.images, indices);
         match (&self.targets, &mut batch.targets) {
-            (Targets::Classes { labels, classes }, Targets::Classes { labels: out, classes: out_classes }) => {
+            (
+                Targets::Classes { labels, classes },
+                Targets::Classes { labels: out, classes: out_classes },
+            ) => {
                 *out_classes = *classes;
                 out.clear();
                 out.extend(indices.iter().map(|&i| labels[i]));
@@ -411,7 +416,10 @@ mod tests {
         assert!(matches!(err, DataError::NotFinite { image: 1, pixel: 2, .. }), "{err}");
         let err = Targets::classes(vec![0, 1, 3], 3).unwrap_err();
         assert_eq!(err.to_string(), "label 3 of image 2 is out of range; with 3 classes labels are 0..=2");
-        assert!(matches!(Targets::real(vec![1.0, f64::INFINITY]), Err(DataError::TargetNotFinite { image: 1, .. })));
+        assert!(matches!(
+            Targets::real(vec![1.0, f64::INFINITY]),
+            Err(DataError::TargetNotFinite { image: 1, .. })
+        ));
         let images = Images::new(shape(), Pixels::F64(vec![0.0; 12])).unwrap();
         let targets = Targets::real(vec![0.0]).unwrap();
         assert!(matches!(Dataset::new(images.clone(), targets), Err(DataError::TargetCount { .. })));

@@ -73,6 +73,12 @@ pub struct Slot {
 }
 
 impl Slot {
+    pub(crate) fn empty_at(start: usize) -> Self {
+        Self { start, len: 0 }
+    }
+    pub(crate) fn with_len(self, len: usize) -> Self {
+        Self { len, ..self }
+    }
     /// Indices in the flat vector.
     pub fn range(self) -> Range<usize> {
         self.start..self.start + self.len
@@ -161,6 +167,13 @@ impl Layout {
             }
         }
         if found { Ok(()) } else { self.entry(name).map(|_| ()) }
+    }
+
+    /// Changes constraint and trainability of the entry called `name`, if there is one.
+    pub(crate) fn set_form(&mut self, name: &str, transform: Transform, trainable: bool) {
+        if let Some(e) = self.entries.iter_mut().find(|e| e.name == name) {
+            (e.transform, e.trainable) = (transform, trainable);
+        }
     }
 
     /// Replaces an entry's values after checking them.

@@ -2,6 +2,34 @@
 //!
 //! Seam 2 of the design. A likelihood sees the marginals of the latents, `q(f_nl) = N(mean, var)`, and gives back the
 //! expected log density of each image with its derivatives in mean and variance. Arrays are row-major `B x L`.
+//!
+//! A new likelihood of one latent is a [`ScalarLogDensity`]; any other implements [`Likelihood`]. [`check_likelihood`] tests
+//! either. To be named in a model file it also takes a variant of [`LikelihoodSpec`].
+
+mod batch;
+mod bernoulli;
+mod contract;
+mod draws;
+mod gaussian;
+mod quadrature;
+mod quantile;
+mod robustmax;
+mod rows;
+mod samples;
+mod scalar;
+mod softmax;
+mod spec;
+pub mod special;
+
+pub use bernoulli::{Logit, Probit};
+pub use contract::check_likelihood;
+pub use gaussian::Gaussian;
+pub use quadrature::{GaussHermite, POINTS};
+pub use quantile::normal_quantile;
+pub use robustmax::RobustMax;
+pub use scalar::{Binary, ConditionalMoments, Real, ScalarLogDensity};
+pub use softmax::{Softmax, VarianceDerivative};
+pub use spec::{LikelihoodError, LikelihoodSpec};
 
 use crate::data::{DataError, Targets};
 use crate::params::ParamInit;
@@ -88,4 +116,41 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
 
     /// `log p(y_n | x_n)` under the predictive distribution, one per image.
     fn log_predictive(&self, theta: &[f64], q: &Marginals, targets: &Targets) -> Vec<f64>;
+}
+
+/// Refuses targets that are not labels of exactly `classes` classes.
+fn check_classes(targets: &Targets, classes: usize) -> Result<(), DataError> {
+    match targets {
+        Targets::Classes { classes: found, .. } if *found == classes => Ok(()),
+        _ => Err(target_kind(targets, format!("labels of {classes} classes"))),
+    }
+}
+
+/// Refuses targets that are not labels of two classes.
+fn check_binary(targets: &Targets) -> Result<(), DataError> {
+    check_classes(targets, 2)
+}
+
+/// Refuses targets that are not real numbers.
+fn check_real(targets: &Targets) -> Result<(), DataError> {
+    match targets {
+        Targets::Real(_) => Ok(()),
+        Targets::Classes { .. } => Err(target_kind(targets, "real numbers".into())),
+    }
+}
+
+fn target_kind(targets: &Targets, expected: String) -> DataError {
+    let found = match targets {
+        Targets::Classes { classes, .. } => format!("labels of {classes} classes"),
+        Targets::Real(_) => "real numbers".into(),
+    };
+    DataError::TargetKind { expected, found }
+}
+
+/// The label of image `n`.
+fn label(targets: &Targets, n: usize) -> usize {
+    match targets {
+        Targets::Classes { labels, .. } => labels[n] as usize,
+        Targets::Real(_) => unreachable!("check_targets admits only labels"),
+    }
 }

@@ -1,0 +1,178 @@
+//! A component of the model as data: a base kernel, inducing inputs, and one or more responses.
+//!
+//! `f(x) = sum_p w_p g(x[p])`, `g ~ GP(0, k_g)`, with inducing outputs `u_m = g(z_m)`. A multi-channel component has
+//! several responses: they share the kernel and `z`, each has its own function `g` and block of inducing outputs.
+
+use crate::kernel::{Kernel, parameter_count};
+use crate::params::{Layout, ParamError, ParamInit, Slot, Transform};
+use crate::views::Views;
+use std::sync::Arc;
+
+/// One response function: which views, and how they are weighted.
+#[derive(Debug, Clone)]
+pub struct Response {
+    views: Arc<dyn Views>,
+    /// Learned weights; ones when absent.
+    weights: Option<Slot>,
+    /// Multiplies every weight: 1, or 1 / P for normalised sums.
+    scale: f64,
+}
+
+impl Response {
+    /// The views.
+    pub fn views(&self) -> &dyn Views {
+        self.views.as_ref()
+    }
+    /// Slot of the learned weights, if any.
+    pub fn weights_slot(&self) -> Option<Slot> {
+        self.weights
+    }
+    /// The factor on every weight.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+    /// Writes the effective weights `scale * w_p` into `out`.
+    pub fn write_weights(&self, values: &[f64], out: &mut Vec<f64>) {
+        out.clear();
+        match self.weights {
+            Some(slot) => out.extend(slot.of(values).iter().map(|w| self.scale * w)),
+            None => out.resize(self.views.count(), self.scale),
+        }
+    }
+    /// The effective weights.
+    pub fn weights(&self, values: &[f64]) -> Vec<f64> {
+        let mut out = Vec::new();
+        self.write_weights(values, &mut out);
+        out
+    }
+    /// Adds the derivative in effective weights to the gradient of the learned ones.
+    pub fn add_weights_bar(&self, bar: &[f64], grad: &mut [f64]) {
+        if let Some(slot) = self.weights {
+            slot.of_mut(grad).iter_mut().zip(bar).for_each(|(g, b)| *g += self.scale * b);
+        }
+    }
+}
+
+/// Kernel, inducing inputs and responses; the numbers live in the parameter vector.
+#[derive(Debug, Clone)]
+pub struct Component {
+    name: String,
+    kernel: Arc<dyn Kernel>,
+    responses: Vec<Response>,
+    inducing: usize,
+    theta: Slot,
+    z: Slot,
+    white: Option<Slot>,
+}
+
+/// What a component is made of, before it has a place in the parameter vector.
+#[derive(Debug, Clone)]
+pub struct ComponentParts {
+    /// Prefix of its parameters' names.
+    pub name: String,
+    /// Base kernel.
+    pub kernel: Arc<dyn Kernel>,
+    /// One view set per response, all with equally long views.
+    pub views: Vec<Arc<dyn Views>>,
+    /// Whether weights are learned (starting at one).
+    pub weighted: bool,
+    /// Whether weights are divided by the number of views.
+    pub normalise: bool,
+    /// Initial variance of the white-noise term, if there is one.
+    pub white: Option<f64>,
+    /// Initial inducing inputs, `M x E` row-major.
+    pub z: Vec<f64>,
+}
+
+impl Component {
+    /// Registers the component's parameters.
+    pub fn register(
+        parts: ComponentParts,
+        layout: &mut Layout,
+        values: &mut Vec<f64>,
+    ) -> Result<Self, ParamError> {
+        let ComponentParts { name, kernel, views, weighted, normalise, white, z } = parts;
+        let theta = Slot::empty_at(values.len());
+        for init in kernel.parameters() {
+            layout.add(values, &format!("{name}.kernel"), init)?;
+        }
+        let theta = theta.with_len(parameter_count(kernel.as_ref()));
+        let white = match white {
+            Some(v) => Some(layout.add(values, &name, ParamInit::positive("white", v))?),
+            None => None,
+        };
+        let several = views.len() > 1;
+        let mut responses = Vec::with_capacity(views.len());
+        for (i, views) in views.into_iter().enumerate() {
+            let label = if several { format!("weights.{i}") } else { "weights".into() };
+            let ones = ParamInit::array(label, Transform::Real, vec![1.0; views.count()]);
+            let weights = if weighted { Some(layout.add(values, &name, ones)?) } else { None };
+            let scale = if normalise { 1.0 / views.count() as f64 } else { 1.0 };
+            responses.push(Response { views, weights, scale });
+        }
+        let inducing = z.len() / responses[0].views.len();
+        let z = layout.add(values, &name, ParamInit::array("z", Transform::Real, z))?;
+        Ok(Self { name, kernel, responses, inducing, theta, z, white })
+    }
+
+    /// Its name, the prefix of its parameters.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// The base kernel.
+    pub fn kernel(&self) -> &dyn Kernel {
+        self.kernel.as_ref()
+    }
+    /// The response functions, at least one.
+    pub fn responses(&self) -> &[Response] {
+        &self.responses
+    }
+    /// Number of inducing inputs `M`.
+    pub fn inducing(&self) -> usize {
+        self.inducing
+    }
+    /// Numbers in one view, `E`.
+    pub fn view_len(&self) -> usize {
+        self.responses[0].views.len()
+    }
+    /// Slot of the kernel's parameters.
+    pub fn theta_slot(&self) -> Slot {
+        self.theta
+    }
+    /// Slot of the inducing inputs, `M x E` row-major.
+    pub fn z_slot(&self) -> Slot {
+        self.z
+    }
+    /// Slot of the white-noise variance, if there is one.
+    pub fn white_slot(&self) -> Option<Slot> {
+        self.white
+    }
+    /// Current kernel parameters.
+    pub fn theta<'a>(&self, values: &'a [f64]) -> &'a [f64] {
+        self.theta.of(values)
+    }
+    /// Inducing input `m`.
+    pub fn z<'a>(&self, values: &'a [f64], m: usize) -> &'a [f64] {
+        let e = self.view_len();
+        &self.z.of(values)[m * e..(m + 1) * e]
+    }
+    /// White-noise variance, zero when there is none.
+    pub fn white(&self, values: &[f64]) -> f64 {
+        self.white.map_or(0.0, |s| s.of(values)[0])
+    }
+
+    /// The closest pair of inducing inputs and their distance, for error messages; `None` with fewer than two.
+    pub fn closest_inducing(&self, values: &[f64]) -> Option<(usize, usize, f64)> {
+        let mut best: Option<(usize, usize, f64)> = None;
+        for i in 0..self.inducing {
+            for j in 0..i {
+                let d: f64 =
+                    self.z(values, i).iter().zip(self.z(values, j)).map(|(a, b)| (a - b) * (a - b)).sum();
+                if best.is_none_or(|(_, _, b)| d < b) {
+                    best = Some((j, i, d));
+                }
+            }
+        }
+        best.map(|(i, j, d)| (i, j, d.sqrt()))
+    }
+}

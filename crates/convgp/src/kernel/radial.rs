@@ -1,0 +1,88 @@
+//! Functions of the squared scaled distance `s = |(a - b) / lengthscale|^2`.
+
+use crate::real::{Fma, Real};
+
+/// A radial function. Implement this for a new stationary kernel; the rest follows.
+///
+/// ```
+/// use convgp::{kernel::Radial, real::Real};
+///
+/// /// Rational quadratic with alpha = 1: `1 / (1 + s / 2)`, here through its own square root.
+/// #[derive(Debug, Clone, Copy)]
+/// struct Gentle;
+/// impl Radial for Gentle {
+///     fn value_and_slope<T: Real>(s: T) -> (T, T) {
+///         let v = (-(s * T::from_f64(0.1))).exp();
+///         (v, v * T::from_f64(-0.1))
+///     }
+/// }
+/// let (v, d) = Gentle::value_and_slope(0.0_f64);
+/// assert_eq!((v, d), (1.0, -0.1));
+/// ```
+pub trait Radial: std::fmt::Debug + Send + Sync + 'static {
+    /// Whether the slope is bounded at zero distance, so that the distance may be expanded as
+    /// `|a|^2 - 2 a.b + |b|^2` in single precision. Rougher functions get their distances by differences.
+    const SMOOTH: bool = false;
+
+    /// `phi(s)` and `phi'(s)`; `phi(0) = 1`, and both must be finite at `s = 0`.
+    fn value_and_slope<T: Real>(s: T) -> (T, T);
+}
+
+/// A [`Radial`] behind a pointer, over whole tiles at a time. Implemented for every `Radial`.
+pub trait RadialFn: std::fmt::Debug + Send + Sync {
+    /// `phi(s)` and `phi'(s)` in double precision.
+    fn at(&self, s: f64) -> (f64, f64);
+    /// Replaces distances by values; `slope`, when given, receives the slopes.
+    fn tile_f32(&self, s: &mut [f32], slope: Option<&mut [f32]>, fma: bool);
+    /// The same in double precision.
+    fn tile_f64(&self, s: &mut [f64], slope: Option<&mut [f64]>, fma: bool);
+    /// See [`Radial::SMOOTH`].
+    fn smooth(&self) -> bool;
+}
+
+impl<R: Radial> RadialFn for R {
+    fn at(&self, s: f64) -> (f64, f64) {
+        R::value_and_slope(s)
+    }
+    fn tile_f32(&self, s: &mut [f32], slope: Option<&mut [f32]>, fma: bool) {
+        run::<R, f32>(s, slope, fma);
+    }
+    fn tile_f64(&self, s: &mut [f64], slope: Option<&mut [f64]>, fma: bool) {
+        run::<R, f64>(s, slope, fma);
+    }
+    fn smooth(&self) -> bool {
+        R::SMOOTH
+    }
+}
+
+fn run<R: Radial, T: Real>(s: &mut [T], slope: Option<&mut [T]>, fma: bool)
+where
+    Fma<T>: Real,
+{
+    #[cfg(target_arch = "x86_64")]
+    if fma {
+        // SAFETY: `fma` is only set where avx2 and fma were detected; `Fma<T>` is a transparent wrapper of `T`.
+        unsafe {
+            let s = std::slice::from_raw_parts_mut(s.as_mut_ptr().cast::<Fma<T>>(), s.len());
+            let slope =
+                slope.map(|d| std::slice::from_raw_parts_mut(d.as_mut_ptr().cast::<Fma<T>>(), d.len()));
+            return run_fma::<R, Fma<T>>(s, slope);
+        }
+    }
+    let _ = fma;
+    body::<R, T>(s, slope);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn run_fma<R: Radial, T: Real>(s: &mut [T], slope: Option<&mut [T]>) {
+    body::<R, T>(s, slope);
+}
+
+#[inline(always)]
+fn body<R: Radial, T: Real>(s: &mut [T], slope: Option<&mut [T]>) {
+    match slope {
+        None => s.iter_mut().for_each(|s| *s = R::value_and_slope(*s).0),
+        Some(slope) => s.iter_mut().zip(slope).for_each(|(s, d)| (*s, *d) = R::value_and_slope(*s)),
+    }
+}

@@ -1,0 +1,230 @@
+//! Softmax: class probabilities proportional to the exponentials of `K` latents.
+
+use super::draws::{generator, write_stratified_normals};
+use super::rows::{fill_rows, map_rows};
+use super::samples::Scratch;
+use super::{Expectations, Likelihood, LikelihoodError, Marginals, Predictive, check_classes, label};
+use crate::data::{DataError, Targets};
+use serde::{Deserialize, Serialize};
+
+/// How the derivative in the variances is estimated. Both estimate the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VarianceDerivative {
+    /// `-E[p (1 - p)] / 2`, half the expected second derivative: less noise and never positive, which natural gradients
+    /// need. Not the derivative of the sampled value.
+    #[default]
+    Curvature,
+    /// The exact derivative of the sampled value, `E[(1{k = y} - p_k) eps_k] / (2 sd_k)`.
+    Pathwise,
+}
+
+/// `p(y | f) = exp(f_y) / Σ_k exp(f_k)`, by quasi-Monte-Carlo: `f_s = mean + sd eps_s`.
+///
+/// Draws are antithetic and stratified in every latent (see the `draws` module). For expectations they depend on
+/// `(seed, draw, image's place in the batch)`; for prediction they are the same for every image, so that a row's answer does
+/// not depend on the rows around it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Softmax {
+    classes: usize,
+    samples: usize,
+    predict_samples: usize,
+    seed: u64,
+    derivative: VarianceDerivative,
+}
+
+/// Marks the draws of predictions among the streams of a seed.
+const PREDICTION: u64 = u64::MAX;
+
+impl Softmax {
+    /// 32 draws for expectations, 256 for prediction, seed 0, [`VarianceDerivative::Curvature`].
+    pub fn new(classes: usize) -> Result<Self, LikelihoodError> {
+        if classes < 2 {
+            return Err(LikelihoodError::Classes { classes });
+        }
+        Ok(Self {
+            classes,
+            samples: 32,
+            predict_samples: 256,
+            seed: 0,
+            derivative: VarianceDerivative::default(),
+        })
+    }
+
+    /// Numbers of draws; each even and at least 2, because draws come in antithetic pairs.
+    pub fn with_samples(mut self, samples: usize, predict_samples: usize) -> Result<Self, LikelihoodError> {
+        if let Some(&samples) = [samples, predict_samples].iter().find(|&&s| s < 2 || s % 2 != 0) {
+            return Err(LikelihoodError::Samples { samples });
+        }
+        (self.samples, self.predict_samples) = (samples, predict_samples);
+        Ok(self)
+    }
+
+    /// Replaces the seed of the draws.
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Chooses the estimate of the derivative in the variances.
+    pub fn with_derivative(mut self, derivative: VarianceDerivative) -> Self {
+        self.derivative = derivative;
+        self
+    }
+
+    /// [`Likelihood::expect`] with the caller's draws, `S x B x K` row-major.
+    pub fn expect_with(&self, eps: &[f64], q: &Marginals, targets: &Targets, out: &mut Expectations) {
+        let (k, images) = (self.classes, q.mean.len() / self.classes);
+        let draws_of = |n: usize, draws: &mut Vec<f64>| gather(eps, images, k, n, draws);
+        self.expect_by(draws_of, q, targets, out);
+    }
+
+    /// [`Likelihood::predict`] with the caller's draws, `S x B x K` row-major.
+    pub fn predict_with(&self, eps: &[f64], q: &Marginals) -> Predictive {
+        let (k, images) = (self.classes, q.mean.len() / self.classes);
+        let fill = |n: usize, row: &mut [f64], s: &mut Scratch| {
+            gather(eps, images, k, n, &mut s.draws);
+            s.evaluate(image(q, k, n));
+            s.mean_probabilities(row);
+        };
+        Predictive::Classes { probabilities: map_rows(images, k, Scratch::default, fill), classes: k }
+    }
+
+    fn expect_by(
+        &self,
+        draws_of: impl Fn(usize, &mut Vec<f64>) + Sync,
+        q: &Marginals,
+        targets: &Targets,
+        out: &mut Expectations,
+    ) {
+        let k = self.classes;
+        fill_rows(out, k, Scratch::default, |n, row, s| {
+            draws_of(n, &mut s.draws);
+            s.evaluate(image(q, k, n));
+            s.expectation(image(q, k, n), label(targets, n), self.derivative, row);
+        });
+    }
+
+    /// The draws that serve every prediction, `S x K`.
+    fn prediction_draws(&self) -> Vec<f64> {
+        let mut draws = vec![0.0; self.predict_samples * self.classes];
+        let mut rng = generator(self.seed, PREDICTION, 0);
+        write_stratified_normals(&mut rng, self.predict_samples, self.classes, &mut draws);
+        draws
+    }
+
+    /// A scratch that starts with the draws of predictions.
+    fn prediction_scratch(&self) -> impl Fn() -> Scratch + Sync {
+        let draws = self.prediction_draws();
+        move || Scratch { draws: draws.clone(), ..Scratch::default() }
+    }
+}
+
+/// Means and variances of image `n`.
+fn image(q: &Marginals, k: usize, n: usize) -> (&[f64], &[f64]) {
+    (&q.mean[n * k..(n + 1) * k], &q.var[n * k..(n + 1) * k])
+}
+
+/// Image `n`'s part of `S x B x K` draws.
+fn gather(eps: &[f64], images: usize, k: usize, n: usize, draws: &mut Vec<f64>) {
+    draws.clear();
+    eps.chunks_exact(images * k).for_each(|sample| draws.extend_from_slice(&sample[n * k..(n + 1) * k]));
+}
+
+impl Likelihood for Softmax {
+    fn latents(&self) -> usize {
+        self.classes
+    }
+
+    fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
+        check_classes(targets, self.classes)
+    }
+
+    fn expect(&self, _theta: &[f64], q: &Marginals, targets: &Targets, draw: u64, out: &mut Expectations) {
+        let draws_of = |n: usize, draws: &mut Vec<f64>| {
+            draws.resize(self.samples * self.classes, 0.0);
+            write_stratified_normals(&mut generator(self.seed, draw, n), self.samples, self.classes, draws);
+        };
+        self.expect_by(draws_of, q, targets, out);
+    }
+
+    fn predict(&self, _theta: &[f64], q: &Marginals) -> Predictive {
+        let k = self.classes;
+        let fill = |n: usize, row: &mut [f64], s: &mut Scratch| {
+            s.evaluate(image(q, k, n));
+            s.mean_probabilities(row);
+        };
+        let probabilities = map_rows(q.mean.len() / k, k, self.prediction_scratch(), fill);
+        Predictive::Classes { probabilities, classes: k }
+    }
+
+    fn log_predictive(&self, _theta: &[f64], q: &Marginals, targets: &Targets) -> Vec<f64> {
+        let k = self.classes;
+        let fill = |n: usize, row: &mut [f64], s: &mut Scratch| {
+            s.evaluate(image(q, k, n));
+            row[0] = s.log_mean_probability(image(q, k, n), label(targets, n));
+        };
+        map_rows(q.mean.len() / k, 1, self.prediction_scratch(), fill)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check_likelihood;
+    use super::*;
+
+    fn targets(images: u32, classes: u32) -> Targets {
+        Targets::classes((0..images).map(|n| n % classes).collect(), classes as usize).unwrap()
+    }
+
+    #[test]
+    fn keeps_the_contract() {
+        // Only the pathwise estimate is the derivative of the value itself.
+        for k in [2, 3, 10] {
+            let lik = Softmax::new(k).unwrap().with_derivative(VarianceDerivative::Pathwise).with_seed(7);
+            check_likelihood(&lik, &[], &targets(6, k as u32), 1e-13).unwrap();
+        }
+    }
+
+    #[test]
+    fn both_variance_derivatives_estimate_the_same_number() {
+        let q = Marginals { mean: vec![0.5, -0.2, 1.0], var: vec![0.7, 1.1, 0.3] };
+        let average = |derivative| {
+            let lik = Softmax::new(3).unwrap().with_derivative(derivative);
+            let (mut out, mut sum) = (Expectations::default(), [0.0; 3]);
+            for draw in 0..2000 {
+                out.reset(1, 3, 0);
+                lik.expect(&[], &q, &targets(1, 3), draw, &mut out);
+                sum.iter_mut().zip(&out.var_bar).for_each(|(s, v)| *s += v / 2000.0);
+            }
+            sum
+        };
+        let (a, b) = (average(VarianceDerivative::Curvature), average(VarianceDerivative::Pathwise));
+        for (a, b) in a.iter().zip(b) {
+            assert!(*a < 0.0 && (a - b).abs() < 1e-3, "{a} against {b}");
+        }
+    }
+
+    #[test]
+    fn draws_change_with_the_evaluation_and_not_otherwise() {
+        let q = Marginals { mean: vec![0.1; 40], var: vec![0.8; 40] };
+        let lik = Softmax::new(4).unwrap();
+        let value = |draw| {
+            let mut out = Expectations::default();
+            out.reset(10, 4, 0);
+            lik.expect(&[], &q, &targets(10, 4), draw, &mut out);
+            out
+        };
+        assert_eq!(value(3), value(3));
+        assert_ne!(value(3), value(4));
+    }
+
+    #[test]
+    fn odd_sample_counts_are_refused() {
+        let lik = Softmax::new(3).unwrap();
+        for (train, predict) in [(0, 2), (3, 2), (2, 1)] {
+            assert!(lik.clone().with_samples(train, predict).is_err());
+        }
+        assert!(lik.with_samples(2, 64).is_ok() && Softmax::new(1).is_err());
+    }
+}

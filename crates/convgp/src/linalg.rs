@@ -1,0 +1,514 @@
+//! The few dense operations inference needs; the only module that names the linear-algebra crate.
+//!
+//! Matrices are `f64`, column-major. Every operation runs on the calling thread: parallelism is the caller's, over
+//! latents or fixed column chunks, so that results do not depend on the number of threads.
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::matmul::{self, triangular, triangular::BlockStructure};
+use faer::linalg::{cholesky::llt, triangular_inverse, triangular_solve};
+use faer::{Accum, Par};
+use rayon::prelude::*;
+
+use crate::params::packed_column;
+
+/// Borrowed matrix; has `subrows`, `subcols`, `submatrix`, `transpose` and indexing.
+pub type View<'a> = faer::MatRef<'a, f64>;
+/// Mutably borrowed matrix.
+pub type ViewMut<'a> = faer::MatMut<'a, f64>;
+
+/// Columns handled together when one operation is split between threads. Fixed, so that bits do not depend on the
+/// number of threads.
+const COLUMNS: usize = 32;
+
+/// Not positive definite: elimination met a pivot that is not positive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotPositiveDefinite {
+    /// Row of the failing pivot.
+    pub row: usize,
+}
+
+/// An owned column-major matrix.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Mat {
+    rows: usize,
+    cols: usize,
+    data: Vec<f64>,
+}
+
+impl Mat {
+    /// Zeros.
+    pub fn zeros(rows: usize, cols: usize) -> Self {
+        Self { rows, cols, data: vec![0.0; rows * cols] }
+    }
+    /// From a function of row and column.
+    pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> f64) -> Self {
+        let mut m = Self::zeros(rows, cols);
+        for j in 0..cols {
+            for i in 0..rows {
+                m[(i, j)] = f(i, j);
+            }
+        }
+        m
+    }
+    /// Changes the size, keeping the allocation where it suffices; contents are unspecified.
+    pub fn resize(&mut self, rows: usize, cols: usize) {
+        (self.rows, self.cols) = (rows, cols);
+        self.data.resize(rows * cols, 0.0);
+    }
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+    /// Columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+    /// Column `j`.
+    pub fn col(&self, j: usize) -> &[f64] {
+        &self.data[j * self.rows..(j + 1) * self.rows]
+    }
+    /// Column `j`, to be changed.
+    pub fn col_mut(&mut self, j: usize) -> &mut [f64] {
+        &mut self.data[j * self.rows..(j + 1) * self.rows]
+    }
+    /// All columns one after the other.
+    pub fn data(&self) -> &[f64] {
+        &self.data
+    }
+    /// All columns one after the other, to be changed.
+    pub fn data_mut(&mut self) -> &mut [f64] {
+        &mut self.data
+    }
+    /// The whole matrix, borrowed.
+    pub fn view(&self) -> View<'_> {
+        View::from_column_major_slice(&self.data, self.rows, self.cols)
+    }
+    /// The whole matrix, mutably borrowed.
+    pub fn view_mut(&mut self) -> ViewMut<'_> {
+        ViewMut::from_column_major_slice_mut(&mut self.data, self.rows, self.cols)
+    }
+    /// Sets every element.
+    pub fn fill(&mut self, value: f64) {
+        self.data.fill(value);
+    }
+    /// Zeroes what lies strictly above the diagonal.
+    pub fn zero_upper(&mut self) {
+        for j in 1..self.cols {
+            let top = j.min(self.rows);
+            self.col_mut(j)[..top].fill(0.0);
+        }
+    }
+    /// Copies the lower triangle onto the upper one.
+    pub fn mirror_lower(&mut self) {
+        for j in 0..self.cols {
+            for i in j + 1..self.rows {
+                self.data[i * self.rows + j] = self.data[j * self.rows + i];
+            }
+        }
+    }
+}
+
+impl std::ops::Index<(usize, usize)> for Mat {
+    type Output = f64;
+    fn index(&self, (i, j): (usize, usize)) -> &f64 {
+        &self.data[j * self.rows + i]
+    }
+}
+
+impl std::ops::IndexMut<(usize, usize)> for Mat {
+    fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut f64 {
+        &mut self.data[j * self.rows + i]
+    }
+}
+
+/// Whether a product overwrites its destination or is added to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Into {
+    /// Overwrite.
+    Set,
+    /// Add.
+    Add,
+}
+
+impl From<Into> for Accum {
+    fn from(mode: Into) -> Self {
+        match mode {
+            Into::Set => Accum::Replace,
+            Into::Add => Accum::Add,
+        }
+    }
+}
+
+/// `dst (+)= alpha a b`.
+pub fn gemm(dst: ViewMut<'_>, mode: Into, alpha: f64, a: View<'_>, b: View<'_>) {
+    matmul::matmul(dst, mode.into(), a, b, alpha, Par::Seq);
+}
+
+/// Lower triangle of `dst (+)= alpha a b`; what lies above the diagonal of `dst` is left alone.
+pub fn gemm_lower(dst: ViewMut<'_>, mode: Into, alpha: f64, a: View<'_>, b: View<'_>) {
+    use BlockStructure::{Rectangular, TriangularLower};
+    triangular::matmul(dst, TriangularLower, mode.into(), a, Rectangular, b, Rectangular, alpha, Par::Seq);
+}
+
+/// `dst (+)= alpha l b` with `l` lower triangular.
+pub fn mul_lower(dst: ViewMut<'_>, mode: Into, alpha: f64, l: View<'_>, b: View<'_>) {
+    use BlockStructure::{Rectangular, TriangularLower};
+    triangular::matmul(dst, Rectangular, mode.into(), l, TriangularLower, b, Rectangular, alpha, Par::Seq);
+}
+
+/// `dst (+)= alpha l^T b` with `l` lower triangular.
+pub fn mul_lower_t(dst: ViewMut<'_>, mode: Into, alpha: f64, l: View<'_>, b: View<'_>) {
+    use BlockStructure::{Rectangular, TriangularUpper};
+    let u = l.transpose();
+    triangular::matmul(dst, Rectangular, mode.into(), u, TriangularUpper, b, Rectangular, alpha, Par::Seq);
+}
+
+/// Lower triangle of `dst = l l^T` with `l` lower triangular.
+pub fn lower_times_own_t(dst: ViewMut<'_>, l: View<'_>) {
+    use BlockStructure::{TriangularLower, TriangularUpper};
+    let (accum, u) = (Accum::Replace, l.transpose());
+    triangular::matmul(dst, TriangularLower, accum, l, TriangularLower, u, TriangularUpper, 1.0, Par::Seq);
+}
+
+/// Lower triangle of `dst = l^T l` with `l` lower triangular.
+pub fn own_t_times_lower(dst: ViewMut<'_>, l: View<'_>) {
+    use BlockStructure::{TriangularLower, TriangularUpper};
+    let (accum, u) = (Accum::Replace, l.transpose());
+    triangular::matmul(dst, TriangularLower, accum, u, TriangularUpper, l, TriangularLower, 1.0, Par::Seq);
+}
+
+/// `rhs <- l^{-1} rhs`.
+pub fn solve_lower(l: View<'_>, rhs: ViewMut<'_>) {
+    triangular_solve::solve_lower_triangular_in_place(l, rhs, Par::Seq);
+}
+
+/// `rhs <- l^{-T} rhs`.
+pub fn solve_lower_t(l: View<'_>, rhs: ViewMut<'_>) {
+    triangular_solve::solve_upper_triangular_in_place(l.transpose(), rhs, Par::Seq);
+}
+
+/// Lower triangle of `dst = l^{-1}`; what lies above the diagonal of `dst` is left alone.
+pub fn invert_lower(dst: ViewMut<'_>, l: View<'_>) {
+    triangular_inverse::invert_lower_triangular(dst, l, Par::Seq);
+}
+
+/// Applies `f` to fixed column chunks of `rhs` in parallel.
+fn by_columns(rhs: ViewMut<'_>, f: impl Fn(ViewMut<'_>) + Sync + Send) {
+    let (mut chunks, mut rest) = (Vec::with_capacity(rhs.ncols() / COLUMNS + 1), rhs);
+    while rest.ncols() > COLUMNS {
+        let (head, tail) = rest.split_at_col_mut(COLUMNS);
+        chunks.push(head);
+        rest = tail;
+    }
+    chunks.push(rest);
+    chunks.into_par_iter().for_each(f);
+}
+
+/// [`solve_lower`] with the columns of `rhs` shared between threads.
+pub fn par_solve_lower(l: View<'_>, rhs: ViewMut<'_>) {
+    by_columns(rhs, |chunk| solve_lower(l, chunk));
+}
+
+/// [`solve_lower_t`] with the columns of `rhs` shared between threads.
+pub fn par_solve_lower_t(l: View<'_>, rhs: ViewMut<'_>) {
+    by_columns(rhs, |chunk| solve_lower_t(l, chunk));
+}
+
+/// Scratch of [`cholesky`], kept by the caller.
+#[derive(Default)]
+pub struct CholeskyScratch(Option<(usize, MemBuffer)>);
+
+impl std::fmt::Debug for CholeskyScratch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CholeskyScratch").finish_non_exhaustive()
+    }
+}
+
+/// Lower Cholesky factor in place, from the lower triangle of `k`. What lies above the diagonal is not meaningful
+/// afterwards.
+pub fn cholesky(k: ViewMut<'_>, scratch: &mut CholeskyScratch) -> Result<(), NotPositiveDefinite> {
+    let n = k.nrows();
+    if scratch.0.as_ref().is_none_or(|(size, _)| *size < n) {
+        let need = llt::factor::cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default());
+        scratch.0 = Some((n, MemBuffer::new(need)));
+    }
+    let (_, memory) = scratch.0.as_mut().expect("was filled just above");
+    let stack = MemStack::new(memory);
+    llt::factor::cholesky_in_place(k, Default::default(), Par::Seq, stack, Default::default())
+        .map(|_| ())
+        .map_err(|e| match e {
+            llt::factor::LltError::NonPositivePivot { index } => NotPositiveDefinite { row: index },
+        })
+}
+
+/// [`cholesky`] by blocks of the given sizes: only the diagonal blocks are ever factorised.
+pub fn cholesky_by_blocks(
+    mut k: ViewMut<'_>,
+    sizes: &[usize],
+    scratch: &mut CholeskyScratch,
+) -> Result<(), NotPositiveDefinite> {
+    let mut start = 0;
+    for &size in sizes {
+        let (_, _, _, trailing) = k.as_mut().split_at_mut(start, start);
+        let (mut diagonal, _, mut below, mut rest) = trailing.split_at_mut(size, size);
+        cholesky(diagonal.as_mut(), scratch).map_err(|e| NotPositiveDefinite { row: start + e.row })?;
+        // below <- below L^{-T}, that is L^{-1} below^T
+        solve_lower(diagonal.as_ref(), below.as_mut().transpose_mut());
+        gemm_lower(rest.as_mut(), Into::Add, -1.0, below.as_ref(), below.as_ref().transpose());
+        start += size;
+    }
+    Ok(())
+}
+
+/// `Phi -> -sym(L^{-T} Phi L^{-1})`, the pullback of `K = L L^T` for a lower triangular `Phi` (diagonal already halved).
+///
+/// On entry `phi` holds the lower triangle, on exit the symmetric result. Work: 4/3 M^3 flops, shared between threads.
+pub fn cholesky_pullback(l: View<'_>, phi: &mut Mat, scratch: &mut Mat) {
+    let n = phi.rows();
+    // Y^T = L^{-T} Phi^T is upper triangular: columns up to j only meet the leading j x j part of L.
+    transpose_lower_into(phi, scratch);
+    scratch.data.par_chunks_mut(n * COLUMNS).enumerate().for_each(|(chunk, columns)| {
+        let width = columns.len() / n;
+        let rows = chunk * COLUMNS + width;
+        let rhs = ViewMut::from_column_major_slice_mut(columns, n, width).subrows_mut(0, rows);
+        solve_lower_t(l.submatrix(0, 0, rows, rows), rhs);
+    });
+    transpose_into(scratch, phi);
+    par_solve_lower_t(l, phi.view_mut());
+    transpose_into(phi, scratch);
+    phi.data.iter_mut().zip(&scratch.data).for_each(|(x, xt)| *x = -0.5 * (*x + xt));
+}
+
+/// `dst = src^T` for square matrices, reading only the lower triangle of `src`; the rest is zero.
+fn transpose_lower_into(src: &Mat, dst: &mut Mat) {
+    dst.resize(src.cols, src.rows);
+    dst.fill(0.0);
+    for j in 0..src.cols {
+        for i in j..src.rows {
+            dst.data[i * src.cols + j] = src.data[j * src.rows + i];
+        }
+    }
+}
+
+/// `dst = src^T`, by small tiles so that neither side misses the cache.
+fn transpose_into(src: &Mat, dst: &mut Mat) {
+    const TILE: usize = 16;
+    dst.resize(src.cols, src.rows);
+    for j0 in (0..src.cols).step_by(TILE) {
+        for i0 in (0..src.rows).step_by(TILE) {
+            for j in j0..(j0 + TILE).min(src.cols) {
+                for i in i0..(i0 + TILE).min(src.rows) {
+                    dst.data[i * src.cols + j] = src.data[j * src.rows + i];
+                }
+            }
+        }
+    }
+}
+
+/// Unpacks a packed lower triangle; what lies above the diagonal of `dst` is left alone.
+pub fn unpack_lower(packed: &[f64], mut dst: ViewMut<'_>) {
+    let n = dst.nrows();
+    for j in 0..n {
+        let start = packed_column(n, j);
+        let column = dst.as_mut().col_mut(j).subrows_mut(j, n - j);
+        let column = column.try_as_col_major_mut().expect("columns of our matrices are contiguous");
+        column.as_slice_mut().copy_from_slice(&packed[start..start + n - j]);
+    }
+}
+
+/// Packs the lower triangle of `src`: `packed = beta packed + alpha src`.
+pub fn pack_lower(src: View<'_>, beta: f64, alpha: f64, packed: &mut [f64]) {
+    let n = src.nrows();
+    for j in 0..n {
+        let start = packed_column(n, j);
+        let column = src.col(j).subrows(j, n - j);
+        let column = column.try_as_col_major().expect("columns of our matrices are contiguous");
+        let out = &mut packed[start..start + n - j];
+        if beta == 0.0 {
+            out.iter_mut().zip(column.as_slice()).for_each(|(p, s)| *p = alpha * s);
+        } else {
+            out.iter_mut().zip(column.as_slice()).for_each(|(p, s)| *p = beta * *p + alpha * s);
+        }
+    }
+}
+
+/// Dot product.
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    // Eight running sums let the compiler vectorise; the order is fixed, so results repeat.
+    let mut sums = [0.0; 8];
+    let (chunks_a, chunks_b) = (a.chunks_exact(8), b.chunks_exact(8));
+    let tail: f64 = chunks_a.remainder().iter().zip(chunks_b.remainder()).map(|(x, y)| x * y).sum();
+    for (x, y) in chunks_a.zip(chunks_b) {
+        for i in 0..8 {
+            sums[i] += x[i] * y[i];
+        }
+    }
+    sums.iter().sum::<f64>() + tail
+}
+
+/// Squared Euclidean norm.
+pub fn norm_squared(a: &[f64]) -> f64 {
+    dot(a, a)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::packed_len;
+    use crate::rng::Rng;
+
+    fn random(rows: usize, cols: usize, seed: u64) -> Mat {
+        let mut rng = Rng::new(seed);
+        Mat::from_fn(rows, cols, |_, _| rng.normal())
+    }
+
+    fn naive(a: &Mat, b: &Mat) -> Mat {
+        Mat::from_fn(a.rows(), b.cols(), |i, j| (0..a.cols()).map(|k| a[(i, k)] * b[(k, j)]).sum())
+    }
+
+    fn assert_close(a: &Mat, b: &Mat) {
+        for (x, y) in a.data().iter().zip(b.data()) {
+            assert!((x - y).abs() < 1e-10 * (1.0 + y.abs()), "{x} against {y}");
+        }
+    }
+
+    fn positive_definite(n: usize, seed: u64) -> Mat {
+        let a = random(n, n + 3, seed);
+        let at = Mat::from_fn(n + 3, n, |i, j| a[(j, i)]);
+        naive(&a, &at)
+    }
+
+    #[test]
+    fn triangular_products_ignore_the_other_half() {
+        let n = 37;
+        let (mut l, b) = (random(n, n, 1), random(n, 5, 2));
+        let dirty = l.clone();
+        l.zero_upper();
+        let lt = Mat::from_fn(n, n, |i, j| l[(j, i)]);
+        let mut out = Mat::zeros(n, 5);
+        mul_lower(out.view_mut(), Into::Set, 1.0, dirty.view(), b.view());
+        assert_close(&out, &naive(&l, &b));
+        mul_lower_t(out.view_mut(), Into::Set, 1.0, dirty.view(), b.view());
+        assert_close(&out, &naive(&lt, &b));
+        let mut square = Mat::zeros(n, n);
+        lower_times_own_t(square.view_mut(), dirty.view());
+        square.mirror_lower();
+        assert_close(&square, &naive(&l, &lt));
+        own_t_times_lower(square.view_mut(), dirty.view());
+        square.mirror_lower();
+        assert_close(&square, &naive(&lt, &l));
+    }
+
+    #[test]
+    fn factor_solves_and_inverts() {
+        for n in [1, 2, 17, 130] {
+            let k = positive_definite(n, 3);
+            let mut l = k.clone();
+            cholesky(l.view_mut(), &mut CholeskyScratch::default()).unwrap();
+            l.zero_upper();
+            let lt = Mat::from_fn(n, n, |i, j| l[(j, i)]);
+            assert_close(&naive(&l, &lt), &k);
+            let mut x = k.clone();
+            par_solve_lower(l.view(), x.view_mut());
+            par_solve_lower_t(l.view(), x.view_mut());
+            assert_close(&x, &Mat::from_fn(n, n, |i, j| f64::from(u8::from(i == j))));
+            let mut inverse = Mat::zeros(n, n);
+            invert_lower(inverse.view_mut(), l.view());
+            assert_close(&naive(&inverse, &l), &Mat::from_fn(n, n, |i, j| f64::from(u8::from(i == j))));
+        }
+    }
+
+    #[test]
+    fn factoring_by_blocks_is_the_same_factor() {
+        let k = positive_definite(23, 9);
+        let (mut whole, mut blocks) = (k.clone(), k);
+        let scratch = &mut CholeskyScratch::default();
+        cholesky(whole.view_mut(), scratch).unwrap();
+        cholesky_by_blocks(blocks.view_mut(), &[7, 11, 5], scratch).unwrap();
+        whole.zero_upper();
+        blocks.zero_upper();
+        assert_close(&blocks, &whole);
+    }
+
+    /// The derivative of `sum_ij C_ij L_ij` in `K`, against central differences.
+    #[test]
+    fn cholesky_pullback_matches_differences() {
+        let n = 37;
+        let (k, mut c) = (positive_definite(n, 11), random(n, n, 12));
+        c.zero_upper();
+        let factor = |k: &Mat| {
+            let mut l = k.clone();
+            cholesky(l.view_mut(), &mut CholeskyScratch::default()).unwrap();
+            l.zero_upper();
+            l
+        };
+        let objective = |k: &Mat| dot(factor(k).data(), c.data());
+        let l = factor(&k);
+        // Phi(-L^T c): the pullback carries a minus sign, as inference uses it.
+        let mut phi = Mat::zeros(n, n);
+        mul_lower_t(phi.view_mut(), Into::Set, -1.0, l.view(), c.view());
+        (0..n).for_each(|i| phi[(i, i)] *= 0.5);
+        cholesky_pullback(l.view(), &mut phi, &mut Mat::default());
+        for (i, j) in [(0, 0), (5, 2), (36, 36), (20, 19), (36, 0)] {
+            let h = 1e-5;
+            let at = |step: f64| {
+                let mut moved = k.clone();
+                moved[(i, j)] += step;
+                if i != j {
+                    moved[(j, i)] += step;
+                }
+                objective(&moved)
+            };
+            let difference = (at(h) - at(-h)) / (2.0 * h);
+            let found = phi[(i, j)] + if i == j { 0.0 } else { phi[(j, i)] };
+            assert!(
+                (found - difference).abs() < 1e-7 * (1.0 + difference.abs()),
+                "{found} against {difference}"
+            );
+        }
+    }
+
+    #[test]
+    fn indefinite_matrices_name_their_pivot() {
+        let mut k = Mat::from_fn(4, 4, |i, j| f64::from(u8::from(i == j)));
+        k[(2, 2)] = -1.0;
+        let err = cholesky(k.view_mut(), &mut CholeskyScratch::default()).unwrap_err();
+        assert_eq!(err, NotPositiveDefinite { row: 2 });
+    }
+
+    /// The crate's parallel product has an open report of a silently wrong result: this one is ours, by chunks, and
+    /// must agree with the sequential one to the bit.
+    #[test]
+    fn chunked_solves_equal_sequential_ones() {
+        let (n, cols) = (90, 3 * COLUMNS + 7);
+        let mut l = positive_definite(n, 5);
+        cholesky(l.view_mut(), &mut CholeskyScratch::default()).unwrap();
+        let rhs = random(n, cols, 6);
+        let mut parallel = rhs.clone();
+        par_solve_lower(l.view(), parallel.view_mut());
+        for start in (0..cols).step_by(COLUMNS) {
+            let width = COLUMNS.min(cols - start);
+            let mut chunk = Mat::from_fn(n, width, |i, j| rhs[(i, start + j)]);
+            solve_lower(l.view(), chunk.view_mut());
+            (0..width).for_each(|j| assert_eq!(chunk.col(j), parallel.col(start + j)));
+        }
+    }
+
+    #[test]
+    fn packing_round_trips() {
+        let n = 9;
+        let mut l = random(n, n, 7);
+        l.zero_upper();
+        let mut packed = vec![0.0; packed_len(n)];
+        pack_lower(l.view(), 0.0, 1.0, &mut packed);
+        let mut back = Mat::zeros(n, n);
+        unpack_lower(&packed, back.view_mut());
+        assert_eq!(back, l);
+    }
+
+    #[test]
+    fn dot_is_a_dot() {
+        let a: Vec<f64> = (0..19).map(f64::from).collect();
+        assert_eq!(dot(&a, &a), (0..19).map(|i| f64::from(i * i)).sum::<f64>());
+    }
+}

@@ -1,0 +1,261 @@
+//! The evidence lower bound and all its derivatives.
+
+use super::{Jitter, Model};
+use crate::Result;
+use crate::cov::{Cov, Engine, Need};
+use crate::data::Batch;
+use crate::error::NumericalError;
+use crate::likelihood::{Expectations, Marginals};
+use crate::linalg::{CholeskyScratch, Mat, cholesky};
+use crate::variational::{PosteriorScratch, VarianceReport};
+
+/// Times the jitter is multiplied by ten before a matrix is given up as indefinite.
+pub const JITTER_TRIES: usize = 6;
+
+/// The bound and its parts at one evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Bound {
+    /// `elbo = expectation - kl`.
+    pub elbo: f64,
+    /// `N / B sum_n E_q[log p(y_n | f_n)]`.
+    pub expectation: f64,
+    /// `sum_l KL(q_l || p)`.
+    pub kl: f64,
+    /// The largest jitter that was needed, relative to the mean diagonal.
+    pub jitter: f64,
+    /// How often jitter had to be raised.
+    pub jitter_raised: usize,
+    /// Conditional variances that rounding made negative.
+    pub variances: VarianceReport,
+}
+
+/// Buffers of an evaluation; made once, reused at every step.
+#[derive(Debug)]
+pub struct Workspace<E: Engine> {
+    pub(crate) kuu: Vec<Mat>,
+    pub(crate) chol: Vec<Mat>,
+    pub(crate) cov: Vec<Cov>,
+    saved: Vec<E::Saved>,
+    kuu_bar: Vec<Mat>,
+    cov_bar: Vec<Cov>,
+    pub(crate) posterior: PosteriorScratch,
+    pub(crate) marginals: Marginals,
+    pub(crate) expect: Expectations,
+    cholesky: CholeskyScratch,
+    /// Derivatives of the bound in every (constrained) parameter.
+    pub grad: Vec<f64>,
+}
+
+impl<E: Engine> Default for Workspace<E> {
+    fn default() -> Self {
+        Self {
+            kuu: Vec::new(),
+            chol: Vec::new(),
+            cov: Vec::new(),
+            saved: Vec::new(),
+            kuu_bar: Vec::new(),
+            cov_bar: Vec::new(),
+            posterior: PosteriorScratch::default(),
+            marginals: Marginals::default(),
+            expect: Expectations::default(),
+            cholesky: CholeskyScratch::default(),
+            grad: Vec::new(),
+        }
+    }
+}
+
+impl<E: Engine> Workspace<E> {
+    /// Marginals of the latents at the last evaluation.
+    pub fn marginals(&self) -> &Marginals {
+        &self.marginals
+    }
+    /// Scaled derivatives of the expectation term at the last evaluation.
+    pub fn expectations(&self) -> &Expectations {
+        &self.expect
+    }
+    /// `Kuu` of each component at the last evaluation, without jitter.
+    pub fn kuu(&self) -> &[Mat] {
+        &self.kuu
+    }
+    /// `Kuf` and `kff` of each component at the last evaluation.
+    pub fn cov(&self) -> &[Cov] {
+        &self.cov
+    }
+    fn resize(&mut self, components: usize) {
+        self.kuu.resize_with(components, Mat::default);
+        self.chol.resize_with(components, Mat::default);
+        self.cov.resize_with(components, Cov::default);
+        self.saved.resize_with(components, E::Saved::default);
+        self.kuu_bar.resize_with(components, Mat::default);
+        self.cov_bar.resize_with(components, Cov::default);
+    }
+}
+
+/// What an evaluation should produce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Derivatives too.
+    pub gradient: bool,
+    /// The divergence, which natural form has to pay for.
+    pub kl: bool,
+}
+
+impl Model {
+    /// The bound at `values` on a minibatch of a data set of `num_data` images. `draw` numbers the evaluation for
+    /// likelihoods that sample.
+    pub fn elbo<E: Engine>(
+        &self,
+        engine: &E,
+        values: &[f64],
+        batch: &Batch,
+        num_data: usize,
+        draw: u64,
+        ws: &mut Workspace<E>,
+    ) -> Result<Bound> {
+        self.evaluate(engine, values, batch, num_data, draw, Wanted { gradient: false, kl: true }, ws)
+    }
+
+    /// The bound and, in `ws.grad`, its derivatives in every parameter. In natural form the entries of `q` stay zero:
+    /// they are moved by natural steps.
+    pub fn elbo_and_grad<E: Engine>(
+        &self,
+        engine: &E,
+        values: &[f64],
+        batch: &Batch,
+        num_data: usize,
+        draw: u64,
+        ws: &mut Workspace<E>,
+    ) -> Result<Bound> {
+        self.evaluate(engine, values, batch, num_data, draw, Wanted { gradient: true, kl: true }, ws)
+    }
+
+    #[allow(clippy::too_many_arguments)] // the public signature plus what is wanted
+    pub(crate) fn evaluate<E: Engine>(
+        &self,
+        engine: &E,
+        values: &[f64],
+        batch: &Batch,
+        num_data: usize,
+        draw: u64,
+        wanted: Wanted,
+        ws: &mut Workspace<E>,
+    ) -> Result<Bound> {
+        self.check_images(batch.shape())?;
+        self.likelihood.check_targets(batch.targets())?;
+        ws.resize(self.components.len());
+        let mut bound = Bound::default();
+        self.covariances(engine, values, batch, wanted.gradient, ws, &mut bound)?;
+        bound.variances = self
+            .variational
+            .marginals(values, &ws.chol, &ws.cov, Need::Value, &mut ws.posterior, &mut ws.marginals)
+            .map_err(|e| NumericalError::IndefinitePosterior { latent: e.latent })?;
+        let theta = self.likelihood_theta(values);
+        ws.expect.reset(batch.len(), self.likelihood.latents(), theta.len());
+        self.likelihood.expect(theta, &ws.marginals, batch.targets(), draw, &mut ws.expect);
+        let scale = num_data as f64 / batch.len() as f64;
+        bound.expectation = scale * ws.expect.value.iter().sum::<f64>();
+        bound.kl = if wanted.kl { self.variational.kl(values, &ws.posterior) } else { f64::NAN };
+        bound.elbo = bound.expectation - bound.kl;
+        if wanted.gradient {
+            self.pullback(engine, values, batch, scale, ws);
+        }
+        Ok(bound)
+    }
+
+    /// Steps 2 and 3 of an evaluation: all covariances, and the factors of every `Kuu`.
+    fn covariances<E: Engine>(
+        &self,
+        engine: &E,
+        values: &[f64],
+        batch: &Batch,
+        gradient: bool,
+        ws: &mut Workspace<E>,
+        bound: &mut Bound,
+    ) -> Result<()> {
+        let need = if gradient { Need::Gradient } else { Need::Value };
+        for (i, c) in self.components.iter().enumerate() {
+            engine.kuu(c, values, &mut ws.kuu[i]);
+            let (jitter, raised) =
+                self.factorise(i, values, &ws.kuu[i], &mut ws.chol[i], &mut ws.cholesky)?;
+            bound.jitter = bound.jitter.max(jitter);
+            bound.jitter_raised += raised;
+            engine.images(c, values, batch, need, &mut ws.saved[i], &mut ws.cov[i]);
+        }
+        Ok(())
+    }
+
+    /// `chol = cholesky(kuu + jitter I)`, with ten times the jitter after each failure, [`JITTER_TRIES`] times.
+    /// Returns the jitter relative to the mean diagonal and how often it was raised.
+    pub(crate) fn factorise(
+        &self,
+        component: usize,
+        values: &[f64],
+        kuu: &Mat,
+        chol: &mut Mat,
+        scratch: &mut CholeskyScratch,
+    ) -> Result<(f64, usize)> {
+        let size = kuu.rows();
+        let diagonal = (0..size).map(|i| kuu[(i, i)]).sum::<f64>() / size as f64;
+        let mut jitter = match self.spec.jitter {
+            Jitter::Relative(r) => r * diagonal,
+            Jitter::Absolute(a) => a,
+        };
+        let mut row = 0;
+        for tries in 0..=JITTER_TRIES {
+            chol.clone_from(kuu);
+            (0..size).for_each(|i| chol[(i, i)] += jitter);
+            match cholesky(chol.view_mut(), scratch) {
+                Ok(()) => return Ok((jitter / diagonal, tries)),
+                Err(e) => row = e.row,
+            }
+            jitter *= 10.0;
+        }
+        let c = &self.components[component];
+        let (first, second, gap) = c.closest_inducing(values).unwrap_or((0, 0, f64::INFINITY));
+        Err(NumericalError::NotPositiveDefinite {
+            component: c.name().into(),
+            row,
+            size,
+            jitter: jitter / 10.0,
+            tries: JITTER_TRIES,
+            first,
+            second,
+            gap,
+        }
+        .into())
+    }
+
+    /// Steps 7 and 8: from the expectations back to every parameter.
+    fn pullback<E: Engine>(
+        &self,
+        engine: &E,
+        values: &[f64],
+        batch: &Batch,
+        scale: f64,
+        ws: &mut Workspace<E>,
+    ) {
+        let expect = &mut ws.expect;
+        for bar in [&mut expect.mean_bar, &mut expect.var_bar, &mut expect.theta_bar] {
+            bar.iter_mut().for_each(|b| *b *= scale);
+        }
+        ws.grad.clear();
+        ws.grad.resize(values.len(), 0.0);
+        self.theta.of_mut(&mut ws.grad).copy_from_slice(&ws.expect.theta_bar);
+        for (bar, cov) in ws.cov_bar.iter_mut().zip(&ws.cov) {
+            bar.resize(cov.kuf.len(), cov.kuf[0].rows(), cov.kuf[0].cols());
+        }
+        self.variational.pullback(
+            values,
+            &ws.chol,
+            &ws.expect,
+            &mut ws.posterior,
+            &mut ws.cov_bar,
+            &mut ws.kuu_bar,
+            &mut ws.grad,
+        );
+        for (i, c) in self.components.iter().enumerate() {
+            engine.kuu_pullback(c, values, &ws.kuu_bar[i], &mut ws.grad);
+            engine.images_pullback(c, values, batch, &mut ws.saved[i], &ws.cov_bar[i], &mut ws.grad);
+        }
+    }
+}

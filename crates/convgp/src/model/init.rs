@@ -1,0 +1,177 @@
+//! Initial inducing inputs and lengthscales.
+
+use super::spec::{InducingInit, InducingSpec};
+use crate::component::ComponentParts;
+use crate::data::Images;
+use crate::error::InitError;
+use crate::rng::Rng;
+use crate::views::Views;
+use crate::{Error, Result};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Inducing inputs, `M x E` row-major.
+pub type Inducing = Vec<f64>;
+
+/// Draws of views looked at per inducing input before giving up on finding distinct ones.
+const DRAWS_PER_INPUT: usize = 200;
+/// Views sampled per cluster for k-means, and its iterations.
+const KMEANS_VIEWS: usize = 40;
+const KMEANS_ROUNDS: usize = 15;
+/// Views sampled for the median distance.
+const MEDIAN_VIEWS: usize = 400;
+
+/// Inducing inputs and kernel agree with the views.
+pub(super) fn check_inducing(parts: &ComponentParts) -> Result<()> {
+    let view_len = parts.views[0].len();
+    if parts.z.is_empty() || !parts.z.len().is_multiple_of(view_len) {
+        let found = parts.z.len();
+        return Err(InitError::InducingLength { component: parts.name.clone(), found, view_len }.into());
+    }
+    parts.kernel.check_len(view_len)?;
+    Ok(())
+}
+
+pub(super) fn inducing_inputs(
+    spec: &InducingSpec,
+    name: &str,
+    views: &[Arc<dyn Views>],
+    images: Option<&Images>,
+    rng: &mut Rng,
+) -> Result<Inducing> {
+    let source = || images.ok_or(Error::Init(InitError::NoImages));
+    match spec.init {
+        InducingInit::Uniform => Ok(uniform(spec.count, views[0].as_ref(), rng)),
+        InducingInit::Views => distinct_views(spec.count, name, views, source()?, rng),
+        InducingInit::KMeans => k_means(spec.count, name, views, source()?, rng),
+    }
+}
+
+/// Pixels uniform in `[0, 1]`, coordinates uniform over the grid of places.
+fn uniform(count: usize, views: &dyn Views, rng: &mut Rng) -> Inducing {
+    let (e, coordinates) = (views.len(), views.coordinates());
+    let layout = views.layout();
+    let reach = [(layout.rows - 1) * layout.stride.0, (layout.cols - 1) * layout.stride.1];
+    let mut z = Vec::with_capacity(count * e);
+    for _ in 0..count {
+        z.extend((0..e - coordinates).map(|_| rng.uniform()));
+        z.extend((0..coordinates).map(|i| rng.uniform() * reach[i % 2] as f64));
+    }
+    z
+}
+
+/// All views of one random image of one random response.
+fn random_views(views: &[Arc<dyn Views>], images: &Images, rng: &mut Rng) -> (Vec<f64>, usize) {
+    let views = &views[rng.below(views.len())];
+    let mut image = vec![0.0; images.shape().len()];
+    images.write_image(rng.below(images.count()), &mut image);
+    let mut out = vec![0.0; views.count() * views.len()];
+    views.write(&image, &mut out);
+    (out, views.count())
+}
+
+/// `count` different views, each of another random image as far as possible.
+fn distinct_views(
+    count: usize,
+    name: &str,
+    views: &[Arc<dyn Views>],
+    images: &Images,
+    rng: &mut Rng,
+) -> Result<Inducing> {
+    let e = views[0].len();
+    let (mut z, mut seen) = (Vec::with_capacity(count * e), HashSet::new());
+    let mut offer = |view: &[f64], z: &mut Vec<f64>| {
+        if z.len() < count * e && seen.insert(view.iter().map(|x| x.to_bits()).collect::<Vec<_>>()) {
+            z.extend_from_slice(view);
+        }
+    };
+    for _ in 0..count * DRAWS_PER_INPUT {
+        if z.len() == count * e {
+            return Ok(z);
+        }
+        let (all, p) = random_views(views, images, rng);
+        let pick = rng.below(p);
+        offer(&all[pick * e..(pick + 1) * e], &mut z);
+    }
+    // Distinct views are rare: look at every one there is before giving up.
+    let mut image = vec![0.0; images.shape().len()];
+    for views in views {
+        let mut all = vec![0.0; views.count() * e];
+        for n in 0..images.count() {
+            images.write_image(n, &mut image);
+            views.write(&image, &mut all);
+            all.chunks_exact(e).for_each(|view| offer(view, &mut z));
+        }
+    }
+    let found = z.len() / e;
+    if found == count {
+        Ok(z)
+    } else {
+        Err(InitError::TooFewViews { component: name.into(), wanted: count, found }.into())
+    }
+}
+
+/// Lloyd's algorithm on sampled views, started from distinct ones; empty clusters keep their centre.
+fn k_means(
+    count: usize,
+    name: &str,
+    views: &[Arc<dyn Views>],
+    images: &Images,
+    rng: &mut Rng,
+) -> Result<Inducing> {
+    let e = views[0].len();
+    let mut centres = distinct_views(count, name, views, images, rng)?;
+    let mut sample = Vec::with_capacity(count * KMEANS_VIEWS * e);
+    while sample.len() < count * KMEANS_VIEWS * e {
+        let (all, p) = random_views(views, images, rng);
+        for _ in 0..KMEANS_VIEWS.min(p) {
+            let pick = rng.below(p);
+            sample.extend_from_slice(&all[pick * e..(pick + 1) * e]);
+        }
+    }
+    for _ in 0..KMEANS_ROUNDS {
+        let (mut sums, mut counts) = (vec![0.0; count * e], vec![0usize; count]);
+        for view in sample.chunks_exact(e) {
+            let nearest = nearest(&centres, view);
+            counts[nearest] += 1;
+            sums[nearest * e..(nearest + 1) * e].iter_mut().zip(view).for_each(|(s, v)| *s += v);
+        }
+        for (c, &n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
+            let sum = &sums[c * e..(c + 1) * e];
+            centres[c * e..(c + 1) * e].iter_mut().zip(sum).for_each(|(z, s)| *z = s / n as f64);
+        }
+    }
+    Ok(centres)
+}
+
+fn nearest(centres: &[f64], view: &[f64]) -> usize {
+    let distances = centres.chunks_exact(view.len()).map(|c| squared_distance(c, view)).enumerate();
+    distances.fold((0, f64::INFINITY), |best, d| if d.1 < best.1 { d } else { best }).0
+}
+
+fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum()
+}
+
+/// Median Euclidean distance between pairs of sampled views that differ, coordinates left out. Falls back on 1 when
+/// every sampled pair is equal.
+pub(super) fn median_distance(views: &dyn Views, images: &Images, rng: &mut Rng) -> f64 {
+    let (e, pixels) = (views.len(), views.len() - views.coordinates());
+    let mut image = vec![0.0; images.shape().len()];
+    let mut all = vec![0.0; views.count() * e];
+    let sample: Vec<Vec<f64>> = (0..MEDIAN_VIEWS)
+        .map(|_| {
+            images.write_image(rng.below(images.count()), &mut image);
+            views.write(&image, &mut all);
+            let p = rng.below(views.count());
+            all[p * e..p * e + pixels].to_vec()
+        })
+        .collect();
+    let mut distances: Vec<f64> = (0..sample.len())
+        .flat_map(|i| (0..i).map(move |j| (i, j)))
+        .map(|(i, j)| squared_distance(&sample[i], &sample[j]).sqrt())
+        .filter(|d| *d > 0.0)
+        .collect();
+    distances.sort_by(f64::total_cmp);
+    distances.get(distances.len() / 2).copied().unwrap_or(1.0)
+}

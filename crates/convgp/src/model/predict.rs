@@ -1,0 +1,203 @@
+//! Prediction from frozen parameters.
+
+use super::Model;
+use crate::Result;
+use crate::cov::{Cov, Engine, Need, exact_cross_covariance};
+use crate::data::{Batch, Dataset, Images};
+use crate::error::NumericalError;
+use crate::likelihood::{Marginals, Predictive};
+use crate::linalg::{CholeskyScratch, Into, Mat, View, cholesky, gemm, norm_squared};
+use crate::rng::Rng;
+use crate::variational::{PosteriorScratch, VarianceReport};
+
+/// Images that go through the covariances together.
+const CHUNK: usize = 128;
+
+/// A model frozen at one parameter vector: `Kuu` is factorised once, images stream through in chunks. An image's
+/// answer does not depend on which others are in its chunk.
+#[derive(Debug)]
+pub struct Predictor<'a, E: Engine> {
+    model: &'a Model,
+    engine: &'a E,
+    values: &'a [f64],
+    chol: Vec<Mat>,
+}
+
+/// Buffers of one pass over the data.
+struct Pass<E: Engine> {
+    batch: Batch,
+    cov: Vec<Cov>,
+    saved: Vec<E::Saved>,
+    posterior: PosteriorScratch,
+    chunk: Marginals,
+    variances: VarianceReport,
+}
+
+/// Joint posterior of `f` at several images: one mean and one covariance matrix per latent.
+#[derive(Debug, Clone)]
+pub struct JointPrediction {
+    /// Means, `B x L` row-major.
+    pub mean: Vec<f64>,
+    /// One `B x B` covariance per latent.
+    pub cov: Vec<Mat>,
+}
+
+impl<'a, E: Engine> Predictor<'a, E> {
+    /// Factorises `Kuu` of every component.
+    pub fn new(model: &'a Model, engine: &'a E, values: &'a [f64]) -> Result<Self> {
+        let mut scratch = CholeskyScratch::default();
+        let mut chol = Vec::new();
+        for (i, c) in model.components().iter().enumerate() {
+            let (mut kuu, mut factor) = (Mat::default(), Mat::default());
+            engine.kuu(c, values, &mut kuu);
+            model.factorise(i, values, &kuu, &mut factor, &mut scratch)?;
+            chol.push(factor);
+        }
+        Ok(Self { model, engine, values, chol })
+    }
+
+    /// The Cholesky factor of each component's `Kuu`.
+    pub fn factors(&self) -> &[Mat] {
+        &self.chol
+    }
+
+    /// Marginal means and variances of all latents at the images, `B x L`.
+    pub fn latents(&self, images: &Images) -> Result<Marginals> {
+        self.run(images, Need::Value, None)
+    }
+
+    /// Means only: `kff` is not computed. The variances come back empty.
+    pub fn means(&self, images: &Images) -> Result<Vec<f64>> {
+        Ok(self.run(images, Need::Mean, None)?.mean)
+    }
+
+    /// The same for one component's share of the latents: `f = sum_c f_c`, and this is `f_c`.
+    pub fn component_latents(&self, component: usize, images: &Images) -> Result<Marginals> {
+        self.run(images, Need::Value, Some(component))
+    }
+
+    /// Class probabilities, or mean and variance of a real target.
+    pub fn predict(&self, images: &Images) -> Result<Predictive> {
+        let marginals = self.latents(images)?;
+        Ok(self.model.likelihood().predict(self.model.likelihood_theta(self.values), &marginals))
+    }
+
+    /// `log p(y_n | x_n)` for every image; the mean of its negative is the NLPP.
+    pub fn log_density(&self, data: &Dataset) -> Result<Vec<f64>> {
+        self.model.likelihood().check_targets(data.targets())?;
+        let marginals = self.latents(data.images())?;
+        let theta = self.model.likelihood_theta(self.values);
+        Ok(self.model.likelihood().log_predictive(theta, &marginals, data.targets()))
+    }
+
+    fn run(&self, images: &Images, need: Need, only: Option<usize>) -> Result<Marginals> {
+        self.model.check_images(images.shape())?;
+        let components = self.model.components().len();
+        let mut pass = Pass::<E> {
+            batch: Batch::empty(images.shape()),
+            cov: vec![Cov::default(); components],
+            saved: (0..components).map(|_| E::Saved::default()).collect(),
+            posterior: PosteriorScratch::default(),
+            chunk: Marginals::default(),
+            variances: VarianceReport::default(),
+        };
+        let all: Vec<usize> = (0..images.count()).collect();
+        let mut out = Marginals::default();
+        for chunk in all.chunks(CHUNK) {
+            pass.batch.fill(images, chunk);
+            self.chunk(need, only, &mut pass)?;
+            out.mean.extend_from_slice(&pass.chunk.mean);
+            if need != Need::Mean {
+                out.var.extend_from_slice(&pass.chunk.var);
+            }
+        }
+        Ok(out)
+    }
+
+    fn chunk(&self, need: Need, only: Option<usize>, pass: &mut Pass<E>) -> Result<()> {
+        for (i, c) in self.model.components().iter().enumerate() {
+            let cov = &mut pass.cov[i];
+            if only.is_none_or(|o| o == i) {
+                self.engine.images(c, self.values, &pass.batch, need, &mut pass.saved[i], cov);
+            } else {
+                // A component that is left out contributes neither to A nor to the prior variance.
+                cov.resize(c.responses().len(), c.inducing(), pass.batch.len());
+                cov.kuf.iter_mut().for_each(|k| k.fill(0.0));
+                cov.kff.iter_mut().for_each(|k| k.fill(0.0));
+            }
+        }
+        let variational = self.model.variational();
+        pass.variances = variational
+            .marginals(self.values, &self.chol, &pass.cov, need, &mut pass.posterior, &mut pass.chunk)
+            .map_err(|e| NumericalError::IndefinitePosterior { latent: e.latent })?;
+        Ok(())
+    }
+
+    /// Joint posterior of all latents at (a few) images; the prior covariance is the literal double sum over views.
+    pub fn joint(&self, images: &Images) -> Result<JointPrediction> {
+        self.model.check_images(images.shape())?;
+        let all: Vec<usize> = (0..images.count()).collect();
+        let mut pass = Pass::<E> {
+            batch: Batch::of_images(images, &all),
+            cov: vec![Cov::default(); self.model.components().len()],
+            saved: self.model.components().iter().map(|_| E::Saved::default()).collect(),
+            posterior: PosteriorScratch::default(),
+            chunk: Marginals::default(),
+            variances: VarianceReport::default(),
+        };
+        self.chunk(Need::Value, None, &mut pass)?;
+        let b = all.len();
+        let mut prior = Mat::zeros(b, b);
+        for c in self.model.components() {
+            let k = exact_cross_covariance(c, self.values, &pass.batch, &pass.batch);
+            prior.data_mut().iter_mut().zip(k.data()).for_each(|(p, k)| *p += k);
+            let white = c.white(self.values) * c.responses().len() as f64;
+            (0..b).for_each(|i| prior[(i, i)] += white);
+        }
+        let a = pass.posterior.a.view();
+        gemm(prior.view_mut(), Into::Add, -1.0, a.transpose(), a);
+        let cov = (0..self.model.variational().latents())
+            .map(|l| {
+                let t: View<'_> = pass.posterior.product(l).view();
+                let mut cov = prior.clone();
+                gemm(cov.view_mut(), Into::Add, 1.0, t.transpose(), t);
+                cov
+            })
+            .collect();
+        Ok(JointPrediction { mean: pass.chunk.mean, cov })
+    }
+}
+
+impl JointPrediction {
+    /// `count` joint draws, each `B x L` row-major.
+    pub fn sample(&self, count: usize, rng: &mut Rng) -> Result<Vec<Vec<f64>>> {
+        let latents = self.cov.len();
+        let factors =
+            self.cov.iter().enumerate().map(|(l, c)| sampling_factor(c, l)).collect::<Result<Vec<_>>>()?;
+        let draw = |rng: &mut Rng| {
+            let mut f = self.mean.clone();
+            for (l, factor) in factors.iter().enumerate() {
+                for j in 0..factor.cols() {
+                    let e = rng.normal();
+                    factor.col(j)[j..].iter().zip(j..).for_each(|(r, i)| f[i * latents + l] += r * e);
+                }
+            }
+            f
+        };
+        Ok((0..count).map(|_| draw(rng)).collect())
+    }
+}
+
+/// A lower factor of a covariance that may be singular: jitter grows from rounding size until it factorises.
+fn sampling_factor(cov: &Mat, latent: usize) -> Result<Mat> {
+    let n = cov.rows();
+    let scale = norm_squared(cov.data()).sqrt().max(f64::MIN_POSITIVE);
+    for power in [-14, -12, -10, -8, -6] {
+        let mut factor = cov.clone();
+        (0..n).for_each(|i| factor[(i, i)] += scale * 10f64.powi(power));
+        if cholesky(factor.view_mut(), &mut CholeskyScratch::default()).is_ok() {
+            return Ok(factor);
+        }
+    }
+    Err(NumericalError::IndefinitePosterior { latent }.into())
+}

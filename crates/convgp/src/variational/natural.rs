@@ -1,0 +1,139 @@
+//! Natural-gradient steps, and the change between the two forms of `q`.
+
+use super::{Form, PosteriorScratch, Variational};
+use crate::likelihood::Expectations;
+use crate::linalg::{
+    self, CholeskyScratch, Into, Mat, NotPositiveDefinite, cholesky, gemm_lower, pack_lower,
+};
+use crate::params::{Layout, Transform, packed_column, packed_len};
+use rayon::prelude::*;
+
+impl Variational {
+    /// One natural-gradient step of size `gamma` from the evaluation held in `s` and `expect` (derivatives already
+    /// scaled by `N / B`), in place:
+    ///
+    /// ```text
+    /// Lambda <- (1 - gamma) Lambda + gamma (I - 2 A diag(gv) A^T)
+    /// theta  <- (1 - gamma) theta  + gamma (A gm - 2 A diag(gv) A^T m)
+    /// ```
+    ///
+    /// `clip` replaces positive `gv` by zero, which keeps every precision positive definite for any likelihood. In
+    /// block-diagonal structure the products are cut to the diagonal blocks.
+    ///
+    /// Work: `L Mtot^2 B` flops; the factorisation is paid by the next evaluation.
+    pub fn natural_step(
+        &self,
+        gamma: f64,
+        clip: bool,
+        expect: &Expectations,
+        s: &PosteriorScratch,
+        values: &mut [f64],
+    ) {
+        debug_assert!(self.form == Form::Natural && self.whitened);
+        let (latents, total, images) = (self.latents, self.total, s.a.cols());
+        let slot = self.slot().of_mut(values);
+        let (thetas, triangles) = slot.split_at_mut(self.mean.len());
+        let triangles = self.split_by_latent(triangles);
+        let (a, means, pool) = (&s.a, &s.means, &s.pool);
+        thetas.par_chunks_mut(total).zip(triangles).enumerate().for_each(|(l, (theta, mut triangles))| {
+            let gv = |n: usize| {
+                let gv = expect.var_bar[n * latents + l];
+                if clip { gv.min(0.0) } else { gv }
+            };
+            for (group, precision) in self.groups.iter().zip(&mut triangles) {
+                let (start, order) = (group.rows.start, group.order());
+                let rows = group.rows.clone();
+                pool.with(|work, weighted, _| {
+                    // weighted = A diag(-2 gv); its last use gives both updates.
+                    weighted.resize(order, images);
+                    let mut shift = vec![0.0; order];
+                    for n in 0..images {
+                        let a_n = &a.col(n)[rows.clone()];
+                        let scale = -2.0 * gv(n);
+                        weighted.col_mut(n).iter_mut().zip(a_n).for_each(|(w, a)| *w = scale * a);
+                        let m_a = linalg::dot(a_n, &means.col(l)[rows.clone()]);
+                        let c = expect.mean_bar[n * latents + l] + scale * m_a;
+                        shift.iter_mut().zip(a_n).for_each(|(s, a)| *s += c * a);
+                    }
+                    work.resize(order, order);
+                    let a_t = a.view().subrows(start, order).transpose();
+                    gemm_lower(work.view_mut(), Into::Set, 1.0, weighted.view(), a_t);
+                    (0..order).for_each(|i| work[(i, i)] += 1.0);
+                    pack_lower(work.view(), 1.0 - gamma, gamma, precision);
+                    let theta = &mut theta[rows.clone()];
+                    theta.iter_mut().zip(&shift).for_each(|(t, s)| *t = (1.0 - gamma) * *t + gamma * s);
+                });
+            }
+        });
+    }
+
+    /// Rewrites the stored numbers in the other form. Natural parameters are moved by natural steps only, so the
+    /// layout marks them as not trainable.
+    pub fn set_form(
+        &mut self,
+        form: Form,
+        layout: &mut Layout,
+        values: &mut [f64],
+    ) -> Result<(), NotPositiveDefinite> {
+        if form == self.form {
+            return Ok(());
+        }
+        let total = self.total;
+        let slot = self.slot().of_mut(values);
+        let (means, triangles) = slot.split_at_mut(self.mean.len());
+        let triangles = self.split_by_latent(triangles);
+        means.par_chunks_mut(total).zip(triangles).try_for_each(
+            |(mean, mut triangles)| -> Result<(), NotPositiveDefinite> {
+                for (group, packed) in self.groups.iter().zip(&mut triangles) {
+                    let mean = &mut mean[group.rows.clone()];
+                    match form {
+                        Form::Natural => to_natural(group.order(), mean, packed),
+                        Form::Covariance => to_covariance(group.order(), mean, packed)?,
+                    }
+                }
+                Ok(())
+            },
+        )?;
+        self.form = form;
+        let natural = form == Form::Natural;
+        layout.set_form("q.mean", Transform::Real, !natural);
+        for (i, group) in self.groups.iter().enumerate() {
+            let name = if self.groups.len() > 1 { format!("q.factor.{i}") } else { "q.factor".into() };
+            let lower = Transform::Lower { order: group.order() };
+            layout.set_form(&name, if natural { Transform::Real } else { lower }, !natural);
+        }
+        Ok(())
+    }
+}
+
+/// `m, R -> theta = S^{-1} m, Lambda = S^{-1} = R^{-T} R^{-1}`.
+fn to_natural(order: usize, mean: &mut [f64], packed: &mut [f64]) {
+    let mut r = Mat::zeros(order, order);
+    linalg::unpack_lower(packed, r.view_mut());
+    let mut m = linalg::ViewMut::from_column_major_slice_mut(mean, order, 1);
+    linalg::solve_lower(r.view(), m.as_mut());
+    linalg::solve_lower_t(r.view(), m);
+    let (mut inverse, mut precision) = (Mat::zeros(order, order), Mat::zeros(order, order));
+    linalg::invert_lower(inverse.view_mut(), r.view());
+    linalg::own_t_times_lower(precision.view_mut(), inverse.view());
+    pack_lower(precision.view(), 0.0, 1.0, packed);
+}
+
+/// `theta, Lambda -> m, R`, `R` the lower Cholesky factor of `Lambda^{-1}`.
+fn to_covariance(order: usize, mean: &mut [f64], packed: &mut [f64]) -> Result<(), NotPositiveDefinite> {
+    let scratch = &mut CholeskyScratch::default();
+    let mut c = Mat::zeros(order, order);
+    linalg::unpack_lower(packed, c.view_mut());
+    cholesky(c.view_mut(), scratch)?;
+    let mut m = linalg::ViewMut::from_column_major_slice_mut(mean, order, 1);
+    linalg::solve_lower(c.view(), m.as_mut());
+    linalg::solve_lower_t(c.view(), m);
+    let (mut inverse, mut covariance) = (Mat::zeros(order, order), Mat::zeros(order, order));
+    linalg::invert_lower(inverse.view_mut(), c.view());
+    linalg::own_t_times_lower(covariance.view_mut(), inverse.view());
+    cholesky(covariance.view_mut(), scratch)?;
+    pack_lower(covariance.view(), 0.0, 1.0, packed);
+    debug_assert_eq!(packed.len(), packed_len(order));
+    debug_assert!((0..order).all(|j| packed[packed_column(order, j)] > 0.0));
+    Ok(())
+}
