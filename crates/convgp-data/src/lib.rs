@@ -1,3 +1,33 @@
-//! Image data sets for convgp: generators, readers and the small tools around them.
+//! Image data sets for convgp: readers for the usual formats, generators, and the small tools around them.
+//!
+//! [`open()`] reads whatever a path holds into a [`Loaded`]; [`generate`] makes data; [`sample`] has a few hundred real
+//! digits built in; [`registry`] knows data sets by name and, with the feature `download`, `download::get` fetches them.
+//!
+//! Nothing is ever unpacked to disk, memory is capped ([`OpenOptions::memory_cap`]), and every [`Error`] names the file
+//! and the place.
 
+mod assemble;
+mod detect;
+#[cfg(feature = "download")]
+pub mod download;
+mod error;
+mod formats;
 pub mod generate;
+pub mod inspect;
+mod loaded;
+mod open;
+mod options;
+pub mod provenance;
+pub mod registry;
+pub mod sample;
+mod source;
+mod subset;
+mod transform;
+pub mod write;
+
+pub use detect::detect;
+pub use error::{Error, Place, Result};
+pub use loaded::{FileHash, Format, Loaded, Skipped, Split, SplitKind};
+pub use open::{ImageFiles, open, read_images};
+pub use options::{Colour, Fit, OpenOptions, Size, TargetKind};
+pub use subset::{class_indices, limit_balanced, split, subset_classes};
