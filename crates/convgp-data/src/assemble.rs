@@ -1,6 +1,7 @@
 //! From what a reader delivers to a data set: labels become classes, then size, colour, subset and limit are applied.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use convgp::data::{Dataset, Images, Targets};
 
@@ -14,7 +15,7 @@ use crate::transform;
 const MAX_CLASSES: usize = 10_000;
 
 /// Builds the data set.
-pub(crate) fn assemble(mut raw: Raw, options: &OpenOptions) -> Result<Loaded> {
+pub(crate) fn assemble(path: &Path, mut raw: Raw, options: &OpenOptions) -> Result<Loaded> {
     raw.splits.sort_by_key(|s| s.kind);
     let names = settle_labels(&mut raw, options)?;
     let mut splits = Vec::new();
@@ -26,7 +27,7 @@ pub(crate) fn assemble(mut raw: Raw, options: &OpenOptions) -> Result<Loaded> {
     let Some(first) = splits.first() else {
         let what = "a split that was asked for".into();
         let hint = "Ask for another split, or for all";
-        return Err(Error::Missing { path: "the data set".into(), what, hint });
+        return Err(Error::Missing { path: path.display().to_string(), what, hint });
     };
     let expected = first.data.images().shape();
     let class_names = first.data.class_names().to_vec();

@@ -86,7 +86,7 @@ fn detect_folder(dir: &Path, depth: usize) -> Result<Option<(Format, PathBuf)>> 
     let (files, folders) = (files_in(dir)?, folders_in(dir)?);
     let any = |test: &dyn Fn(&Path) -> bool| files.iter().any(|f| test(f));
     let here = |format| Ok(Some((format, dir.to_path_buf())));
-    if parquet_files(dir)?.first().is_some() {
+    if !parquet_files(dir)?.is_empty() {
         return here(Format::Parquet);
     }
     if any(&|f| idx::is_idx_name(f) && plain_name(f).contains("images")) {

@@ -34,7 +34,7 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Loaded> {
         let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
         return Err(Error::io(path, "open", missing));
     }
-    assemble(open_raw(path, options)?, options)
+    assemble(path, open_raw(path, options)?, options)
 }
 
 /// Reads with the right reader.

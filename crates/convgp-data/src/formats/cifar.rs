@@ -67,7 +67,7 @@ pub(crate) fn read(path: &Path, options: &OpenOptions, budget: &Budget) -> Resul
     let fallback = (SplitKind::Train, options.format.unwrap_or(Format::Cifar10));
     let (kind, format) = role(&name).unwrap_or(fallback);
     let batch = read_batch(&mut Input::open(path)?, name, kind, format, budget)?;
-    finish(format, vec![batch], names_beside(path.parent(), format)?, &[path])
+    finish(path, format, vec![batch], names_beside(path.parent(), format)?, &[path])
 }
 
 fn read_folder(dir: &Path, options: &OpenOptions, budget: &Budget) -> Result<Raw> {
@@ -82,7 +82,7 @@ fn read_folder(dir: &Path, options: &OpenOptions, budget: &Budget) -> Result<Raw
         used.push(path);
     }
     let format = format.unwrap_or(Format::Cifar10);
-    finish(format, batches, names_beside(Some(dir), format)?, &used)
+    finish(dir, format, batches, names_beside(Some(dir), format)?, &used)
 }
 
 fn read_tar(path: &Path, options: &OpenOptions, budget: &Budget) -> Result<Raw> {
@@ -104,7 +104,7 @@ fn read_tar(path: &Path, options: &OpenOptions, budget: &Budget) -> Result<Raw> 
         }
         Ok(())
     })?;
-    finish(format.unwrap_or(Format::Cifar10), batches, names, &[path])
+    finish(path, format.unwrap_or(Format::Cifar10), batches, names, &[path])
 }
 
 /// Reads records to the end of the stream.
@@ -139,11 +139,17 @@ fn read_batch(
 
 /// Joins batches of one split in the order of their names.
 fn finish<P: AsRef<Path>>(
+    path: &Path,
     format: Format,
     mut batches: Vec<Batch>,
     names: Option<Vec<String>>,
     used: &[P],
 ) -> Result<Raw> {
+    if batches.is_empty() {
+        let hint =
+            "Expected data_batch_1.bin to data_batch_5.bin and test_batch.bin, or train.bin and test.bin";
+        return Err(Error::Missing { path: path.display().to_string(), what: "a CIFAR batch".into(), hint });
+    }
     batches.sort_by(|a, b| a.name.cmp(&b.name));
     let shape = ImageShape::new(SIDE, SIDE, 3).expect("32x32x3 has no empty side");
     let mut splits: Vec<RawSplit> = Vec::new();

@@ -141,6 +141,9 @@ pub(crate) fn decode_all(
     Ok(Decoded { shape, pixels, kept, skipped, notes })
 }
 
+/// An image by its place in the group, and what is wrong with it.
+type Failed = (usize, String);
+
 /// Pixels of all images of a group, and those that could not be decoded.
 fn decode_group(
     path: &Path,
@@ -149,7 +152,7 @@ fn decode_group(
     shape: ImageShape,
     size: Size,
     budget: &Budget,
-) -> Result<(Vec<u8>, Vec<(usize, String)>)> {
+) -> Result<(Vec<u8>, Vec<Failed>)> {
     let total = group.len() as u128 * shape.len() as u128;
     budget.take(total, &path.display().to_string(), "decoded images")?;
     let limit = LARGEST_IMAGE.min(budget.left());
@@ -166,7 +169,7 @@ fn decode_group(
 }
 
 /// Drops the images that failed.
-fn without(mut bytes: Vec<u8>, failed: &[(usize, String)], len: usize) -> Vec<u8> {
+fn without(mut bytes: Vec<u8>, failed: &[Failed], len: usize) -> Vec<u8> {
     for (i, _) in failed.iter().rev() {
         bytes.drain(i * len..(i + 1) * len);
     }

@@ -1,6 +1,7 @@
 //! Parquet as data sets lie on the hub: an image column `{bytes, path}` or plain bytes, and a label column.
 
 use std::fs::File;
+use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use crate::formats::table_rows::LABEL_NAMES;
 use crate::loaded::{Format, Labels, Raw, RawSplit, SplitKind};
 use crate::options::OpenOptions;
 use crate::provenance::hash_files;
-use crate::source::{Budget, name_of};
+use crate::source::{Budget, name_of, read_failure};
 
 /// One file, or all files of one split.
 struct Part {
@@ -61,7 +62,8 @@ fn guarded(path: &Path, options: &OpenOptions, budget: &Budget) -> Result<Part> 
 
 fn read_file(path: &Path, options: &OpenOptions, budget: &Budget) -> Result<Part> {
     let file = path.display().to_string();
-    let opened = File::open(path).map_err(|e| Error::io(path, "open", e))?;
+    let mut opened = File::open(path).map_err(|e| Error::io(path, "open", e))?;
+    check_magic(&mut opened, &file)?;
     let reader = SerializedFileReader::new(opened).map_err(|e| failure(&file, 0, e))?;
     let all = leaves(&reader);
     let image = image_leaf(&all).ok_or_else(|| missing(&file, "image", &all))?;
@@ -76,6 +78,16 @@ fn read_file(path: &Path, options: &OpenOptions, budget: &Budget) -> Result<Part
     let images = cells.into_iter().enumerate().map(encode).collect();
     let class_names = class_names(&features, &label.path[0]);
     Ok(Part { kind: split_of(path), file, images, labels, class_names })
+}
+
+/// The crate looks at the end of the file only.
+fn check_magic(file: &mut File, name: &str) -> Result<()> {
+    let mut found = Vec::new();
+    file.take(4).read_to_end(&mut found).map_err(|e| read_failure(name, 0, "the first bytes", e))?;
+    match found == b"PAR1" {
+        true => Ok(()),
+        false => Err(Error::BadMagic { file: name.into(), found, expected: "a Parquet file: 50 41 52 31" }),
+    }
 }
 
 fn missing(file: &str, role: &'static str, all: &[Leaf]) -> Error {

@@ -1,14 +1,17 @@
 //! Single columns of a Parquet file, without nesting into lists.
 
-use ::parquet::basic::Type as Physical;
+use ::parquet::basic::{Compression, Type as Physical};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use ::parquet::data_type::DataType;
 use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::ColumnChunkMetaData;
 use ::parquet::file::reader::FileReader;
 
 use crate::error::{Error, Place, Result};
 use crate::source::Budget;
 
+/// Whether the codec that needs C code is built in.
+const ZSTD: bool = cfg!(feature = "zstd");
 /// Records decoded at a time.
 const CHUNK: usize = 1024;
 
@@ -58,6 +61,7 @@ pub(crate) fn read_column(
         let (Ok(size), Ok(count)) = (u64::try_from(size), usize::try_from(count)) else {
             return Err(Error::unexpected(file, Place::Row(row), "a negative size", "a positive one"));
         };
+        check_chunk(rows.metadata().column(leaf.index), file, row)?;
         budget.take(size.into(), file, &format!("column {}", leaf.path.join(".")))?;
         let levels = reader.metadata().file_metadata().schema_descr().column(leaf.index).max_def_level();
         let column = rows.get_column_reader(leaf.index).map_err(fail)?;
@@ -69,6 +73,25 @@ pub(crate) fn read_column(
         }
     }
     Ok(cells)
+}
+
+/// The crate panics where a column is said to start before the file does, and calls a missing codec damage.
+fn check_chunk(column: &ColumnChunkMetaData, file: &str, row: u64) -> Result<()> {
+    let codec = column.compression();
+    if matches!(codec, Compression::BROTLI(_) | Compression::LZO)
+        || (!ZSTD && matches!(codec, Compression::ZSTD(_)))
+    {
+        let what = format!("{codec} compression in this build");
+        let hint = "Write the file with snappy, or build convgp-data with the feature `zstd`";
+        return Err(Error::Unsupported { file: file.into(), what, hint });
+    }
+    let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+    match start >= 0 && column.data_page_offset() >= 0 && column.compressed_size() >= 0 {
+        true => Ok(()),
+        false => {
+            Err(Error::unexpected(file, Place::Row(row), "a column at a negative offset", "a positive one"))
+        }
+    }
 }
 
 /// Either our error or one of the `parquet` crate that still lacks its place.
