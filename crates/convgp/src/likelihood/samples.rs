@@ -23,6 +23,11 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
+    /// With its draws already in place.
+    pub fn with_draws(draws: Vec<f64>) -> Self {
+        Self { draws, ..Self::default() }
+    }
+
     /// `p_sk = exp(f_sk) / Σ_j exp(f_sj)`, `f_s = mean + sd eps_s`.
     pub fn evaluate(&mut self, (mean, var): (&[f64], &[f64])) {
         let k = mean.len();

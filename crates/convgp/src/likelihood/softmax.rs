@@ -116,7 +116,7 @@ impl Softmax {
     /// A scratch that starts with the draws of predictions.
     fn prediction_scratch(&self) -> impl Fn() -> Scratch + Sync {
         let draws = self.prediction_draws();
-        move || Scratch { draws: draws.clone(), ..Scratch::default() }
+        move || Scratch::with_draws(draws.clone())
     }
 }
 
