@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Most numbers in one image: far more than is sensible, and few enough for sizes never to overflow.
+pub const MOST_VALUES: usize = 1 << 28;
+
 /// What is wrong with a data set.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -12,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub enum DataError {
     #[error("an image shape needs at least one row, column and channel; got {height} x {width} x {channels}")]
     EmptyShape { height: usize, width: usize, channels: usize },
+    #[error("an image of {height} x {width} x {channels} values is too large; at most {MOST_VALUES} are possible")]
+    ImageTooLarge { height: usize, width: usize, channels: usize },
     #[error("there are no images; a data set needs at least one")]
     Empty,
     #[error("{values} pixel values are not a whole number of {shape} images ({per_image} values each)")]
@@ -70,6 +75,10 @@ impl ImageShape {
     pub fn new(height: usize, width: usize, channels: usize) -> Result<Self, DataError> {
         if height == 0 || width == 0 || channels == 0 {
             return Err(DataError::EmptyShape { height, width, channels });
+        }
+        let values = height.checked_mul(width).and_then(|pixels| pixels.checked_mul(channels));
+        if values.is_none_or(|values| values > MOST_VALUES) {
+            return Err(DataError::ImageTooLarge { height, width, channels });
         }
         Ok(Self { height, width, channels })
     }
@@ -263,6 +272,11 @@ impl Dataset {
         if images.count() != targets.len() {
             return Err(DataError::TargetCount { images: images.count(), targets: targets.len() });
         }
+        // The variants are public, so these may not have been through a constructor.
+        let targets = match targets {
+            Targets::Classes { labels, classes } => Targets::classes(labels, classes)?,
+            Targets::Real(values) => Targets::real(values)?,
+        };
         let class_names = match &targets {
             Targets::Classes { classes, .. } => (0..*classes).map(|c| c.to_string()).collect(),
             Targets::Real(_) => Vec::new(),

@@ -1,9 +1,11 @@
 //! The crate's error: small enums from near their cause, gathered.
 
 use crate::data::DataError;
+use crate::io::FileError;
 use crate::kernel::KernelError;
 use crate::likelihood::LikelihoodError;
 use crate::params::ParamError;
+use crate::train::TrainError;
 use crate::views::GeometryError;
 
 /// Everything that can go wrong.
@@ -27,6 +29,10 @@ pub enum Error {
     Init(#[from] InitError),
     #[error("model spec: {0}")]
     Spec(#[from] SpecError),
+    #[error("training: {0}")]
+    Train(#[from] TrainError),
+    #[error(transparent)]
+    File(#[from] FileError),
     #[error("reading a spec: {0}")]
     Toml(#[from] toml::de::Error),
 }
@@ -40,6 +46,12 @@ pub enum SpecError {
     NoComponents,
     #[error("two components are called `{name}`; give each its own `name`")]
     DuplicateComponent { name: String },
+    #[error("component `{name}` has no views; a component needs at least one response")]
+    NoViews { name: String },
+    #[error(
+        "component `{name}`: responses share inducing inputs, so their views must be equally long; found {first} and {other} numbers"
+    )]
+    UnequalViews { name: String, first: usize, other: usize },
     #[error("component `{name}`: `inducing.count` is 0; at least one inducing input is needed")]
     NoInducing { name: String },
     #[error(
@@ -58,6 +70,8 @@ pub enum SpecError {
     NaturalUnwhitened,
     #[error("the collapsed bound needs a Gaussian likelihood")]
     CollapsedLikelihood,
+    #[error("the collapsed bound needs a dense posterior; remove `posterior.structure = \"mean-field\"`")]
+    CollapsedStructure,
 }
 
 /// Initial values that could not be found.
@@ -95,6 +109,8 @@ pub enum NumericalError {
         second: usize,
         gap: f64,
     },
+    #[error("parameter `{name}` became {value}; every parameter must be finite")]
+    ParameterNotFinite { name: String, value: f64 },
     #[error("the posterior precision of latent {latent} is not positive definite; use smaller natural steps")]
     IndefinitePosterior { latent: usize },
     #[error("the bound is {value}; the largest gradient is in `{parameter}`")]

@@ -17,25 +17,27 @@
 //! | [`model`] | spec, bound, prediction |
 //! | [`collapsed`], [`exact`] | the collapsed bound and exact inference for Gaussian noise |
 //! | [`optim`], [`train`] | Adam, schedules, L-BFGS; the training loop |
+//! | [`metrics`], [`io`] | error and NLPP; model files |
 
 #![warn(missing_docs)]
 
-// pub mod collapsed;
+pub mod collapsed;
 pub mod component;
 pub mod cov;
 pub mod data;
 pub mod error;
-// pub mod exact;
+pub mod exact;
+pub mod io;
 pub mod kernel;
 pub mod likelihood;
 pub mod linalg;
-// pub mod metrics;
+pub mod metrics;
 pub mod model;
-// pub mod optim;
+pub mod optim;
 pub mod params;
 pub mod real;
 pub mod rng;
-// pub mod train;
+pub mod train;
 pub mod variational;
 pub mod views;
 

@@ -213,31 +213,57 @@ impl Transform {
         Ok(())
     }
 
-    /// Moves constrained `values` by `delta` in free space: `value <- T(T^{-1}(value) + delta)`.
-    pub fn shift(self, values: &mut [f64], delta: &[f64]) {
-        match self {
-            Transform::Real => values.iter_mut().zip(delta).for_each(|(v, d)| *v += d),
-            _ => {
-                for (i, (v, d)) in values.iter_mut().zip(delta).enumerate() {
-                    *v = match self.curve_at(i) {
-                        None => *v + d,
-                        Some(c) => c.forward(c.inverse(*v) + d),
-                    };
-                }
+    /// Calls `f` for the maximal runs of equal treatment in positions `offset..offset + len` of a slot; ranges are
+    /// relative to `offset`. A packed triangle is walked column by column, so nothing is tested per element.
+    fn for_runs(self, offset: usize, len: usize, mut f: impl FnMut(Option<Curve>, Range<usize>)) {
+        let Transform::Lower { order } = self else {
+            return f(self.curve_at(0), 0..len);
+        };
+        let (mut i, mut done) = (offset % packed_len(order), 0);
+        let mut j = packed_column_at(order, i);
+        while done < len {
+            if packed_column(order, j) == i {
+                f(Some(Curve::Softplus), done..done + 1);
+                (i, done) = (i + 1, done + 1);
+            }
+            let below = (packed_column(order, j + 1) - i).min(len - done);
+            f(None, done..done + below);
+            (i, done, j) = (i + below, done + below, j + 1);
+            if j == order {
+                (i, j) = (0, 0);
             }
         }
     }
 
+    /// Moves constrained `values` by `delta` in free space: `value <- T(T^{-1}(value) + delta)`.
+    pub fn shift(self, values: &mut [f64], delta: &[f64]) {
+        self.shift_part(0, values, delta);
+    }
+
+    /// [`Transform::shift`] for a part of a slot that begins at its position `offset`.
+    pub fn shift_part(self, offset: usize, values: &mut [f64], delta: &[f64]) {
+        self.for_runs(offset, values.len(), |curve, run| {
+            let pairs = values[run.clone()].iter_mut().zip(&delta[run]);
+            match curve {
+                None => pairs.for_each(|(v, d)| *v += d),
+                Some(c) => pairs.for_each(|(v, d)| *v = c.forward(c.inverse(*v) + d)),
+            }
+        });
+    }
+
     /// Chain rule: turns derivatives in constrained values into derivatives in free ones.
     pub fn pull_to_free(self, values: &[f64], grad: &mut [f64]) {
-        if self == Transform::Real {
-            return;
-        }
-        for (i, (v, g)) in values.iter().zip(grad).enumerate() {
-            if let Some(c) = self.curve_at(i) {
-                *g *= c.slope_at_value(*v);
+        self.pull_part_to_free(0, values, grad);
+    }
+
+    /// [`Transform::pull_to_free`] for a part of a slot that begins at its position `offset`.
+    pub fn pull_part_to_free(self, offset: usize, values: &[f64], grad: &mut [f64]) {
+        self.for_runs(offset, values.len(), |curve, run| {
+            if let Some(c) = curve {
+                let pairs = values[run.clone()].iter().zip(&mut grad[run]);
+                pairs.for_each(|(v, g)| *g *= c.slope_at_value(*v));
             }
-        }
+        });
     }
 
     /// Free coordinates of constrained values.
@@ -290,9 +316,8 @@ pub fn packed_column(order: usize, j: usize) -> usize {
     j * order - j * j.saturating_sub(1) / 2
 }
 
-/// Whether position `i` of a run of packed triangles is on a diagonal.
-fn is_packed_diagonal(order: usize, i: usize) -> bool {
-    let i = i % packed_len(order);
+/// Column of position `i` of a packed lower triangle.
+fn packed_column_at(order: usize, i: usize) -> usize {
     // Column j starts at about j * order - j^2 / 2: solve for j, then correct by at most one.
     let n = order as f64 + 0.5;
     let mut j = (n - (n * n - 2.0 * i as f64).max(0.0).sqrt()) as usize;
@@ -302,7 +327,13 @@ fn is_packed_diagonal(order: usize, i: usize) -> bool {
     while packed_column(order, j) > i {
         j -= 1;
     }
-    packed_column(order, j) == i
+    j
+}
+
+/// Whether position `i` of a run of packed triangles is on a diagonal.
+fn is_packed_diagonal(order: usize, i: usize) -> bool {
+    let i = i % packed_len(order);
+    packed_column(order, packed_column_at(order, i)) == i
 }
 
 #[cfg(test)]
@@ -343,6 +374,31 @@ mod tests {
                 assert_eq!(is_packed_diagonal(order, i), d, "order {order}, position {i}");
             }
             assert!(is_packed_diagonal(order, packed_len(order)), "second triangle starts on its diagonal");
+        }
+    }
+
+    #[test]
+    fn parts_of_triangles_are_treated_as_in_the_whole() {
+        let (order, count) = (5, 3);
+        let t = Transform::Lower { order };
+        let len = packed_len(order) * count;
+        let values: Vec<f64> = (0..len).map(|i| 0.3 + 0.1 * i as f64).collect();
+        let delta: Vec<f64> = (0..len).map(|i| 0.05 * i as f64 - 1.0).collect();
+        let slow = |i: usize| {
+            t.curve_at(i).map_or(values[i] + delta[i], |c| c.forward(c.inverse(values[i]) + delta[i]))
+        };
+        for size in [1, 2, 4, 7, 16, len] {
+            let (mut moved, mut grad) = (values.clone(), delta.clone());
+            for start in (0..len).step_by(size) {
+                let part = start..(start + size).min(len);
+                t.pull_part_to_free(start, &moved[part.clone()], &mut grad[part.clone()]);
+                t.shift_part(start, &mut moved[part.clone()], &delta[part]);
+            }
+            for i in 0..len {
+                assert_eq!(moved[i], slow(i), "parts of {size}, position {i}");
+                let slope = t.curve_at(i).map_or(1.0, |c| c.slope_at_value(values[i]));
+                assert_eq!(grad[i], delta[i] * slope);
+            }
         }
     }
 

@@ -26,7 +26,8 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// `self * a + b`, fused where the type says so.
     fn mul_add(self, a: Self, b: Self) -> Self;
-    /// `e^self` to about one unit in the last place; inputs far below zero give the smallest normal number.
+    /// `e^self` to about one unit in the last place, for inputs below 88 (kernels never exceed zero by more than
+    /// rounding). Inputs far below zero give a number that is as good as zero.
     fn exp(self) -> Self;
     /// Square root.
     fn sqrt(self) -> Self;
@@ -34,27 +35,26 @@ pub trait Real:
     fn max(self, other: Self) -> Self;
 }
 
-/// `x = n ln 2 + r`, `|r| <= ln 2 / 2`; `e^r = 1 + r + r^2 q(r)` with a minimax `q`, so that `e^0` is exactly 1; `2^n`
+/// `x = n ln 2 + r`, `|r| <= ln 2 / 2`; `e^r = 1 + r (1 + r q(r))` with a minimax `q`, so that `e^0` is exactly 1; `2^n`
 /// by writing the exponent field. Adding the magic number rounds to an integer and leaves it in the low bits.
 macro_rules! exp_body {
-    ($x:expr, $fma:expr, $t:ident, $lo:expr, $hi:expr, $magic:expr, $ln2_hi:expr, $ln2_lo:expr, $one_bits:expr, $mantissa:expr,
-     [$($c:expr),+]) => {{
+    ($x:expr, $fma:expr, $t:ident, $lo:expr, $magic:expr, $ln2_hi:expr, $ln2_lo:expr, $one_bits:expr, $mantissa:expr,
+     [$first:expr, $($c:expr),+]) => {{
         let fma = $fma;
         let x = if $x > $lo { $x } else { $lo };
-        let x = if x < $hi { x } else { $hi };
         let t = fma(x, std::$t::consts::LOG2_E, $magic);
         let n = t - $magic;
         let r = fma(n, -$ln2_lo, fma(n, -$ln2_hi, x));
-        let mut q = 0.0;
-        $( q = fma(q, r, $c); )+
-        let p = fma(q, r * r, r) + 1.0;
+        let q = $first;
+        $( let q = fma(q, r, $c); )+
+        let p = fma(fma(q, r, 1.0), r, 1.0);
         p * $t::from_bits((t.to_bits() << $mantissa).wrapping_add($one_bits))
     }};
 }
 
 macro_rules! real {
-    ($name:ident, $lo:expr, $hi:expr, $magic:expr, $ln2_hi:expr, $ln2_lo:expr, $one_bits:expr, $mantissa:expr,
-     [$($c:expr),+]) => {
+    ($name:ident, $lo:expr, $magic:expr, $ln2_hi:expr, $ln2_lo:expr, $one_bits:expr, $mantissa:expr,
+     [$first:expr, $($c:expr),+]) => {
         impl Real for $name {
             #[inline(always)]
             fn from_f64(x: f64) -> Self {
@@ -70,8 +70,8 @@ macro_rules! real {
             }
             #[inline(always)]
             fn exp(self) -> Self {
-                exp_body!(self, |x: $name, a: $name, b: $name| x * a + b, $name, $lo, $hi, $magic, $ln2_hi, $ln2_lo,
-                    $one_bits, $mantissa, [$($c),+])
+                exp_body!(self, |x: $name, a: $name, b: $name| x * a + b, $name, $lo, $magic, $ln2_hi, $ln2_lo,
+                    $one_bits, $mantissa, [$first, $($c),+])
             }
             #[inline(always)]
             fn sqrt(self) -> Self {
@@ -97,8 +97,8 @@ macro_rules! real {
             }
             #[inline(always)]
             fn exp(self) -> Self {
-                Fma(exp_body!(self.0, |x: $name, a: $name, b: $name| $name::mul_add(x, a, b), $name, $lo, $hi, $magic,
-                    $ln2_hi, $ln2_lo, $one_bits, $mantissa, [$($c),+]))
+                Fma(exp_body!(self.0, |x: $name, a: $name, b: $name| $name::mul_add(x, a, b), $name, $lo, $magic,
+                    $ln2_hi, $ln2_lo, $one_bits, $mantissa, [$first, $($c),+]))
             }
             #[inline(always)]
             fn sqrt(self) -> Self {
@@ -151,7 +151,6 @@ impl<T: AddAssign> AddAssign for Fma<T> {
 real!(
     f32,
     -87.0,
-    88.0,
     12_582_912.0, // 1.5 * 2^23
     0.693_359_4,
     -2.121_944_4e-4,
@@ -162,7 +161,6 @@ real!(
 real!(
     f64,
     -708.0,
-    709.0,
     6_755_399_441_055_744.0, // 1.5 * 2^52
     0.693_147_180_369_123_8,
     1.908_214_929_270_587_7e-10,

@@ -9,10 +9,13 @@
 //! Inference knows nothing else of a kernel. Two engines compute them: [`Reference`], naive and readable, the judge in
 //! tests, and [`Fused`], tiled and vectorised.
 
+pub mod contract;
 mod exact;
+mod fused;
 mod reference;
 
 pub use exact::{exact_covariance, exact_cross_covariance};
+pub use fused::{Fused, Lane, Tricks};
 pub use reference::Reference;
 
 use crate::component::Component;

@@ -11,6 +11,8 @@ use crate::real::Real;
 pub struct Matern12;
 
 impl Radial for Matern12 {
+    const SINGLE: bool = false;
+
     #[inline(always)]
     fn value_and_slope<T: Real>(s: T) -> (T, T) {
         let r = s.sqrt();

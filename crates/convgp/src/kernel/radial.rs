@@ -21,8 +21,12 @@ use crate::real::{Fma, Real};
 /// ```
 pub trait Radial: std::fmt::Debug + Send + Sync + 'static {
     /// Whether the slope is bounded at zero distance, so that the distance may be expanded as
-    /// `|a|^2 - 2 a.b + |b|^2` in single precision. Rougher functions get their distances by differences.
+    /// `|a|^2 - 2 a.b + |b|^2`, which may round to just below zero. Rougher functions get their distances by
+    /// differences.
     const SMOOTH: bool = false;
+
+    /// Whether single precision is enough for tiles of it. Slopes that grow without bound near zero distance need more.
+    const SINGLE: bool = true;
 
     /// `phi(s)` and `phi'(s)`; `phi(0) = 1`, and both must be finite at `s = 0`.
     fn value_and_slope<T: Real>(s: T) -> (T, T);
@@ -38,6 +42,8 @@ pub trait RadialFn: std::fmt::Debug + Send + Sync {
     fn tile_f64(&self, s: &mut [f64], slope: Option<&mut [f64]>, fma: bool);
     /// See [`Radial::SMOOTH`].
     fn smooth(&self) -> bool;
+    /// See [`Radial::SINGLE`].
+    fn single(&self) -> bool;
 }
 
 impl<R: Radial> RadialFn for R {
@@ -52,6 +58,9 @@ impl<R: Radial> RadialFn for R {
     }
     fn smooth(&self) -> bool {
         R::SMOOTH
+    }
+    fn single(&self) -> bool {
+        R::SINGLE
     }
 }
 

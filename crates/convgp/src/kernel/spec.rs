@@ -133,6 +133,7 @@ impl KernelSpec {
     ) -> Result<Stationary, KernelError> {
         self.refuse(&[("terms", !self.terms.is_empty()), ("of", self.of.is_some())])?;
         let dims = self.dims.unwrap_or(Dims::all(views.len));
+        dims.check(views.len)?;
         let kernel = Stationary::new(radial, dims, self.variance.unwrap_or(1.0), 1.0);
         match self.lengthscale.clone().unwrap_or_default() {
             Lengthscale::Each(each) => kernel.with_lengthscales(each),

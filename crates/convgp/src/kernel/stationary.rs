@@ -35,7 +35,7 @@ impl Dims {
         if self.len == 0 || self.step == 0 {
             return Err(KernelError::NoDims);
         }
-        let end = self.start + (self.len - 1) * self.step + 1;
+        let end = (self.len - 1).saturating_mul(self.step).saturating_add(self.start).saturating_add(1);
         if end > len { Err(KernelError::DimsOutOfRange { start: self.start, end, len }) } else { Ok(()) }
     }
 }

@@ -42,6 +42,8 @@ pub struct Workspace<E: Engine> {
     pub(crate) marginals: Marginals,
     pub(crate) expect: Expectations,
     cholesky: CholeskyScratch,
+    /// Jitter of each component relative to the mean diagonal of its `Kuu`.
+    jitter: Vec<f64>,
     /// Derivatives of the bound in every (constrained) parameter.
     pub grad: Vec<f64>,
 }
@@ -59,6 +61,7 @@ impl<E: Engine> Default for Workspace<E> {
             marginals: Marginals::default(),
             expect: Expectations::default(),
             cholesky: CholeskyScratch::default(),
+            jitter: Vec::new(),
             grad: Vec::new(),
         }
     }
@@ -88,6 +91,7 @@ impl<E: Engine> Workspace<E> {
         self.saved.resize_with(components, E::Saved::default);
         self.kuu_bar.resize_with(components, Mat::default);
         self.cov_bar.resize_with(components, Cov::default);
+        self.jitter.resize(components, 0.0);
     }
 }
 
@@ -129,6 +133,12 @@ impl Model {
         self.evaluate(engine, values, batch, num_data, draw, Wanted { gradient: true, kl: true }, ws)
     }
 
+    /// One natural-gradient step of `q`, in place, from the evaluation held in `ws`: [`Model::elbo_and_grad`] at the
+    /// same `values`, with `q` in natural form. See [`Variational::natural_step`](crate::variational::Variational::natural_step).
+    pub fn natural_step<E: Engine>(&self, gamma: f64, clip: bool, ws: &Workspace<E>, values: &mut [f64]) {
+        self.variational.natural_step(gamma, clip, &ws.expect, &ws.posterior, values);
+    }
+
     #[allow(clippy::too_many_arguments)] // the public signature plus what is wanted
     pub(crate) fn evaluate<E: Engine>(
         &self,
@@ -140,8 +150,8 @@ impl Model {
         wanted: Wanted,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
-        self.check_images(batch.shape())?;
-        self.likelihood.check_targets(batch.targets())?;
+        self.check_values(values)?;
+        self.check_batch(batch)?;
         ws.resize(self.components.len());
         let mut bound = Bound::default();
         self.covariances(engine, values, batch, wanted.gradient, ws, &mut bound)?;
@@ -177,6 +187,7 @@ impl Model {
             engine.kuu(c, values, &mut ws.kuu[i]);
             let (jitter, raised) =
                 self.factorise(i, values, &ws.kuu[i], &mut ws.chol[i], &mut ws.cholesky)?;
+            ws.jitter[i] = jitter;
             bound.jitter = bound.jitter.max(jitter);
             bound.jitter_raised += raised;
             engine.images(c, values, batch, need, &mut ws.saved[i], &mut ws.cov[i]);
@@ -253,9 +264,19 @@ impl Model {
             &mut ws.kuu_bar,
             &mut ws.grad,
         );
+        if let Jitter::Relative(_) = self.spec.jitter {
+            ws.kuu_bar.iter_mut().zip(&ws.jitter).for_each(|(bar, &jitter)| pull_jitter(bar, jitter));
+        }
         for (i, c) in self.components.iter().enumerate() {
             engine.kuu_pullback(c, values, &ws.kuu_bar[i], &mut ws.grad);
             engine.images_pullback(c, values, batch, &mut ws.saved[i], &ws.cov_bar[i], &mut ws.grad);
         }
     }
+}
+
+/// Pullback of `Kuu -> Kuu + jitter mean(diag Kuu) I`: the jitter grows with the diagonal it is relative to.
+fn pull_jitter(kuu_bar: &mut Mat, jitter: f64) {
+    let size = kuu_bar.rows();
+    let share = jitter * (0..size).map(|i| kuu_bar[(i, i)]).sum::<f64>() / size as f64;
+    (0..size).for_each(|i| kuu_bar[(i, i)] += share);
 }

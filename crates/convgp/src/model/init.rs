@@ -2,8 +2,8 @@
 
 use super::spec::{InducingInit, InducingSpec};
 use crate::component::ComponentParts;
-use crate::data::Images;
-use crate::error::InitError;
+use crate::data::{ImageShape, Images};
+use crate::error::{InitError, SpecError};
 use crate::rng::Rng;
 use crate::views::Views;
 use crate::{Error, Result};
@@ -13,17 +13,24 @@ use std::sync::Arc;
 /// Inducing inputs, `M x E` row-major.
 pub type Inducing = Vec<f64>;
 
-/// Draws of views looked at per inducing input before giving up on finding distinct ones.
-const DRAWS_PER_INPUT: usize = 200;
+/// Draws in a row that bring nothing new before every view there is gets looked at.
+const IDLE_DRAWS: usize = 2000;
 /// Views sampled per cluster for k-means, and its iterations.
 const KMEANS_VIEWS: usize = 40;
 const KMEANS_ROUNDS: usize = 15;
 /// Views sampled for the median distance.
 const MEDIAN_VIEWS: usize = 400;
 
-/// Inducing inputs and kernel agree with the views.
-pub(super) fn check_inducing(parts: &ComponentParts) -> Result<()> {
-    let view_len = parts.views[0].len();
+/// Views are of the model's images and equally long; inducing inputs and kernel agree with them.
+pub(super) fn check_parts(parts: &ComponentParts, image: ImageShape) -> Result<()> {
+    let name = || parts.name.clone();
+    let view_len = parts.views.first().ok_or_else(|| SpecError::NoViews { name: name() })?.len();
+    for views in &parts.views {
+        super::check_shape(views.image_shape(), image)?;
+        if views.len() != view_len {
+            return Err(SpecError::UnequalViews { name: name(), first: view_len, other: views.len() }.into());
+        }
+    }
     if parts.z.is_empty() || !parts.z.len().is_multiple_of(view_len) {
         let found = parts.z.len();
         return Err(InitError::InducingLength { component: parts.name.clone(), found, view_len }.into());
@@ -79,19 +86,22 @@ fn distinct_views(
     rng: &mut Rng,
 ) -> Result<Inducing> {
     let e = views[0].len();
-    let (mut z, mut seen) = (Vec::with_capacity(count * e), HashSet::new());
+    let (mut z, mut seen) = (Vec::new(), HashSet::new());
     let mut offer = |view: &[f64], z: &mut Vec<f64>| {
-        if z.len() < count * e && seen.insert(view.iter().map(|x| x.to_bits()).collect::<Vec<_>>()) {
+        let new = z.len() / e < count && seen.insert(view.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
+        if new {
             z.extend_from_slice(view);
         }
+        new
     };
-    for _ in 0..count * DRAWS_PER_INPUT {
-        if z.len() == count * e {
+    let mut idle = 0;
+    while idle < IDLE_DRAWS {
+        if z.len() / e == count {
             return Ok(z);
         }
         let (all, p) = random_views(views, images, rng);
         let pick = rng.below(p);
-        offer(&all[pick * e..(pick + 1) * e], &mut z);
+        idle = if offer(&all[pick * e..(pick + 1) * e], &mut z) { 0 } else { idle + 1 };
     }
     // Distinct views are rare: look at every one there is before giving up.
     let mut image = vec![0.0; images.shape().len()];
@@ -100,7 +110,9 @@ fn distinct_views(
         for n in 0..images.count() {
             images.write_image(n, &mut image);
             views.write(&image, &mut all);
-            all.chunks_exact(e).for_each(|view| offer(view, &mut z));
+            all.chunks_exact(e).for_each(|view| {
+                offer(view, &mut z);
+            });
         }
     }
     let found = z.len() / e;

@@ -3,19 +3,21 @@
 mod bound;
 mod init;
 mod predict;
+mod restore;
 mod spec;
 
 pub use bound::{Bound, Workspace};
+pub(crate) use bound::Wanted;
 pub use init::Inducing;
 pub use predict::{JointPrediction, Predictor};
 pub use spec::{ComponentSpec, InducingInit, InducingSpec, Jitter, ModelSpec, PosteriorSpec, Weights};
 
 use crate::component::{Component, ComponentParts};
-use crate::data::{DataError, ImageShape, Images};
-use crate::error::SpecError;
+use crate::data::{Batch, DataError, ImageShape, Images};
+use crate::error::{NumericalError, SpecError};
 use crate::kernel::{Dims, Kernel, Product, ViewDims};
 use crate::likelihood::Likelihood;
-use crate::params::{Layout, Slot};
+use crate::params::{Layout, ParamError, Slot};
 use crate::rng::Rng;
 use crate::variational::{Form, Variational};
 use crate::views::Views;
@@ -80,10 +82,11 @@ impl Model {
         if parts.is_empty() {
             return Err(SpecError::NoComponents.into());
         }
+        spec.check_jitter()?;
         let (mut layout, mut values) = (Layout::default(), Vec::new());
         let mut components = Vec::new();
         for parts in parts {
-            init::check_inducing(&parts)?;
+            init::check_parts(&parts, spec.image)?;
             components.push(Component::register(parts, &mut layout, &mut values)?);
         }
         let theta = Slot::empty_at(values.len());
@@ -140,6 +143,29 @@ impl Model {
     /// Whether images of this shape can be used.
     pub fn check_images(&self, shape: ImageShape) -> Result<()> {
         check_shape(shape, self.spec.image)
+    }
+
+    /// Whether a batch has images of the right shape and a target of the right kind for each.
+    fn check_batch(&self, batch: &Batch) -> Result<()> {
+        self.check_images(batch.shape())?;
+        if batch.is_empty() {
+            return Err(DataError::Empty.into());
+        }
+        self.likelihood.check_targets(batch.targets())?;
+        let (images, targets) = (batch.len(), batch.targets().len());
+        if images == targets { Ok(()) } else { Err(DataError::TargetCount { images, targets }.into()) }
+    }
+
+    /// Whether a parameter vector has the model's length and is finite. Kernels need not pass a NaN on to the bound.
+    fn check_values(&self, values: &[f64]) -> Result<()> {
+        let (expected, found) = (self.layout.len(), values.len());
+        if found != expected {
+            return Err(ParamError::Length { name: "all".into(), expected, found }.into());
+        }
+        let Some(bad) = values.iter().position(|v| !v.is_finite()) else { return Ok(()) };
+        let entry = self.layout.entries().iter().find(|e| e.slot.range().contains(&bad));
+        let name = entry.map_or_else(String::new, |e| e.name.clone());
+        Err(NumericalError::ParameterNotFinite { name, value: values[bad] }.into())
     }
 }
 

@@ -8,10 +8,14 @@ use crate::error::NumericalError;
 use crate::likelihood::{Marginals, Predictive};
 use crate::linalg::{CholeskyScratch, Into, Mat, View, cholesky, gemm, norm_squared};
 use crate::rng::Rng;
-use crate::variational::{PosteriorScratch, VarianceReport};
+use crate::variational::{Form, PosteriorScratch, Variational};
+use std::borrow::Cow;
 
 /// Images that go through the covariances together.
 const CHUNK: usize = 128;
+/// Images that go through the posterior together, always: products of another width may round differently, so a
+/// narrower block is filled up with zeros.
+const COLUMNS: usize = 32;
 
 /// A model frozen at one parameter vector: `Kuu` is factorised once, images stream through in chunks. An image's
 /// answer does not depend on which others are in its chunk.
@@ -19,7 +23,9 @@ const CHUNK: usize = 128;
 pub struct Predictor<'a, E: Engine> {
     model: &'a Model,
     engine: &'a E,
-    values: &'a [f64],
+    values: Cow<'a, [f64]>,
+    /// In covariance form: natural parameters would have to be factorised for every block.
+    variational: Variational,
     chol: Vec<Mat>,
 }
 
@@ -29,8 +35,19 @@ struct Pass<E: Engine> {
     cov: Vec<Cov>,
     saved: Vec<E::Saved>,
     posterior: PosteriorScratch,
-    chunk: Marginals,
-    variances: VarianceReport,
+    marginals: Marginals,
+}
+
+impl<E: Engine> Pass<E> {
+    fn new(batch: Batch, components: usize) -> Self {
+        Self {
+            batch,
+            cov: vec![Cov::default(); components],
+            saved: (0..components).map(|_| E::Saved::default()).collect(),
+            posterior: PosteriorScratch::default(),
+            marginals: Marginals::default(),
+        }
+    }
 }
 
 /// Joint posterior of `f` at several images: one mean and one covariance matrix per latent.
@@ -43,8 +60,9 @@ pub struct JointPrediction {
 }
 
 impl<'a, E: Engine> Predictor<'a, E> {
-    /// Factorises `Kuu` of every component.
+    /// Factorises `Kuu` of every component, and rewrites `q` in covariance form.
     pub fn new(model: &'a Model, engine: &'a E, values: &'a [f64]) -> Result<Self> {
+        model.check_values(values)?;
         let mut scratch = CholeskyScratch::default();
         let mut chol = Vec::new();
         for (i, c) in model.components().iter().enumerate() {
@@ -53,7 +71,13 @@ impl<'a, E: Engine> Predictor<'a, E> {
             model.factorise(i, values, &kuu, &mut factor, &mut scratch)?;
             chol.push(factor);
         }
-        Ok(Self { model, engine, values, chol })
+        let (mut variational, mut values) = (model.variational().clone(), Cow::Borrowed(values));
+        if variational.form() == Form::Natural {
+            variational
+                .set_form(Form::Covariance, &mut model.layout().clone(), values.to_mut())
+                .map_err(|_| NumericalError::IndefinitePosterior { latent: 0 })?;
+        }
+        Ok(Self { model, engine, values, variational, chol })
     }
 
     /// The Cholesky factor of each component's `Kuu`.
@@ -79,46 +103,46 @@ impl<'a, E: Engine> Predictor<'a, E> {
     /// Class probabilities, or mean and variance of a real target.
     pub fn predict(&self, images: &Images) -> Result<Predictive> {
         let marginals = self.latents(images)?;
-        Ok(self.model.likelihood().predict(self.model.likelihood_theta(self.values), &marginals))
+        Ok(self.model.likelihood().predict(self.model.likelihood_theta(&self.values), &marginals))
     }
 
     /// `log p(y_n | x_n)` for every image; the mean of its negative is the NLPP.
     pub fn log_density(&self, data: &Dataset) -> Result<Vec<f64>> {
         self.model.likelihood().check_targets(data.targets())?;
         let marginals = self.latents(data.images())?;
-        let theta = self.model.likelihood_theta(self.values);
+        let theta = self.model.likelihood_theta(&self.values);
         Ok(self.model.likelihood().log_predictive(theta, &marginals, data.targets()))
     }
 
     fn run(&self, images: &Images, need: Need, only: Option<usize>) -> Result<Marginals> {
         self.model.check_images(images.shape())?;
-        let components = self.model.components().len();
-        let mut pass = Pass::<E> {
-            batch: Batch::empty(images.shape()),
-            cov: vec![Cov::default(); components],
-            saved: (0..components).map(|_| E::Saved::default()).collect(),
-            posterior: PosteriorScratch::default(),
-            chunk: Marginals::default(),
-            variances: VarianceReport::default(),
-        };
+        let (latents, components) = (self.variational.latents(), self.model.components().len());
+        let mut pass = Pass::<E>::new(Batch::empty(images.shape()), components);
+        let mut block = vec![Cov::default(); components];
         let all: Vec<usize> = (0..images.count()).collect();
         let mut out = Marginals::default();
         for chunk in all.chunks(CHUNK) {
             pass.batch.fill(images, chunk);
-            self.chunk(need, only, &mut pass)?;
-            out.mean.extend_from_slice(&pass.chunk.mean);
-            if need != Need::Mean {
-                out.var.extend_from_slice(&pass.chunk.var);
+            self.covariances(need, only, &mut pass);
+            for start in (0..chunk.len()).step_by(COLUMNS) {
+                let width = COLUMNS.min(chunk.len() - start);
+                block.iter_mut().zip(&pass.cov).for_each(|(b, cov)| copy_columns(cov, start, width, b));
+                self.marginals(&block, need, &mut pass.posterior, &mut pass.marginals)?;
+                out.mean.extend_from_slice(&pass.marginals.mean[..width * latents]);
+                if need != Need::Mean {
+                    out.var.extend_from_slice(&pass.marginals.var[..width * latents]);
+                }
             }
         }
         Ok(out)
     }
 
-    fn chunk(&self, need: Need, only: Option<usize>, pass: &mut Pass<E>) -> Result<()> {
+    /// Covariances of the batch in `pass`, of one component only if so asked.
+    fn covariances(&self, need: Need, only: Option<usize>, pass: &mut Pass<E>) {
         for (i, c) in self.model.components().iter().enumerate() {
             let cov = &mut pass.cov[i];
             if only.is_none_or(|o| o == i) {
-                self.engine.images(c, self.values, &pass.batch, need, &mut pass.saved[i], cov);
+                self.engine.images(c, &self.values, &pass.batch, need, &mut pass.saved[i], cov);
             } else {
                 // A component that is left out contributes neither to A nor to the prior variance.
                 cov.resize(c.responses().len(), c.inducing(), pass.batch.len());
@@ -126,9 +150,17 @@ impl<'a, E: Engine> Predictor<'a, E> {
                 cov.kff.iter_mut().for_each(|k| k.fill(0.0));
             }
         }
-        let variational = self.model.variational();
-        pass.variances = variational
-            .marginals(self.values, &self.chol, &pass.cov, need, &mut pass.posterior, &mut pass.chunk)
+    }
+
+    fn marginals(
+        &self,
+        cov: &[Cov],
+        need: Need,
+        scratch: &mut PosteriorScratch,
+        out: &mut Marginals,
+    ) -> Result<()> {
+        self.variational
+            .marginals(&self.values, &self.chol, cov, need, scratch, out)
             .map_err(|e| NumericalError::IndefinitePosterior { latent: e.latent })?;
         Ok(())
     }
@@ -137,26 +169,20 @@ impl<'a, E: Engine> Predictor<'a, E> {
     pub fn joint(&self, images: &Images) -> Result<JointPrediction> {
         self.model.check_images(images.shape())?;
         let all: Vec<usize> = (0..images.count()).collect();
-        let mut pass = Pass::<E> {
-            batch: Batch::of_images(images, &all),
-            cov: vec![Cov::default(); self.model.components().len()],
-            saved: self.model.components().iter().map(|_| E::Saved::default()).collect(),
-            posterior: PosteriorScratch::default(),
-            chunk: Marginals::default(),
-            variances: VarianceReport::default(),
-        };
-        self.chunk(Need::Value, None, &mut pass)?;
+        let mut pass = Pass::<E>::new(Batch::of_images(images, &all), self.model.components().len());
+        self.covariances(Need::Value, None, &mut pass);
+        self.marginals(&pass.cov, Need::Value, &mut pass.posterior, &mut pass.marginals)?;
         let b = all.len();
         let mut prior = Mat::zeros(b, b);
         for c in self.model.components() {
-            let k = exact_cross_covariance(c, self.values, &pass.batch, &pass.batch);
+            let k = exact_cross_covariance(c, &self.values, &pass.batch, &pass.batch);
             prior.data_mut().iter_mut().zip(k.data()).for_each(|(p, k)| *p += k);
-            let white = c.white(self.values) * c.responses().len() as f64;
+            let white = c.white(&self.values) * c.responses().len() as f64;
             (0..b).for_each(|i| prior[(i, i)] += white);
         }
         let a = pass.posterior.a.view();
         gemm(prior.view_mut(), Into::Add, -1.0, a.transpose(), a);
-        let cov = (0..self.model.variational().latents())
+        let cov = (0..self.variational.latents())
             .map(|l| {
                 let t: View<'_> = pass.posterior.product(l).view();
                 let mut cov = prior.clone();
@@ -164,7 +190,20 @@ impl<'a, E: Engine> Predictor<'a, E> {
                 cov
             })
             .collect();
-        Ok(JointPrediction { mean: pass.chunk.mean, cov })
+        Ok(JointPrediction { mean: pass.marginals.mean, cov })
+    }
+}
+
+/// Columns `start..start + width` of all covariances, filled up to [`COLUMNS`] with zeros.
+fn copy_columns(cov: &Cov, start: usize, width: usize, out: &mut Cov) {
+    out.resize(cov.kuf.len(), cov.kuf[0].rows(), COLUMNS);
+    for (from, to) in cov.kuf.iter().zip(&mut out.kuf) {
+        to.fill(0.0);
+        (0..width).for_each(|n| to.col_mut(n).copy_from_slice(from.col(start + n)));
+    }
+    for (from, to) in cov.kff.iter().zip(&mut out.kff) {
+        to.fill(0.0);
+        to[..width].copy_from_slice(&from[start..start + width]);
     }
 }
 

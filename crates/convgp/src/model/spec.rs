@@ -162,6 +162,10 @@ impl ModelSpec {
                 return Err(SpecError::NoInducing { name });
             }
         }
+        self.check_jitter()
+    }
+
+    pub(super) fn check_jitter(&self) -> Result<(), SpecError> {
         let (Jitter::Relative(value) | Jitter::Absolute(value)) = self.jitter;
         if value > 0.0 && value < 1.0 { Ok(()) } else { Err(SpecError::Jitter { value }) }
     }

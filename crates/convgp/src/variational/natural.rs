@@ -94,6 +94,12 @@ impl Variational {
                 Ok(())
             },
         )?;
+        self.assume_form(form, layout);
+        Ok(())
+    }
+
+    /// Says which form the stored numbers are in, without rewriting them: for numbers that were saved in that form.
+    pub(crate) fn assume_form(&mut self, form: Form, layout: &mut Layout) {
         self.form = form;
         let natural = form == Form::Natural;
         layout.set_form("q.mean", Transform::Real, !natural);
@@ -102,7 +108,6 @@ impl Variational {
             let lower = Transform::Lower { order: group.order() };
             layout.set_form(&name, if natural { Transform::Real } else { lower }, !natural);
         }
-        Ok(())
     }
 }
 

@@ -1,0 +1,462 @@
+//! One batch through the fused engine: images in parallel, every sum over images in a fixed order.
+
+use super::cols::{Cols, Rows, Tile};
+use super::kff::{self, PairScratch, Pairs};
+use super::located::Located;
+use super::merge::{Cutter, Merged};
+use super::micro::Lane;
+use super::whole::{self, WholeScratch};
+use super::{Tricks, boxes, dense, kuf};
+use crate::component::{Component, Response};
+use crate::cov::{Cov, Need};
+use crate::data::Batch;
+use crate::kernel::Term;
+use rayon::prelude::*;
+use std::sync::Mutex;
+
+/// Moments are handed over while they take no more than this many bytes per response; beyond, the pullback recomputes.
+const HANDOVER_BYTES: usize = 256 << 20;
+/// Parts into which a batch's pullback is cut; fixed, so that bits do not depend on the number of threads.
+const PARTS: usize = 8;
+
+/// What the forward pass hands to the pullback for one component.
+#[derive(Debug, Default)]
+pub struct SavedImages<T: Lane> {
+    cols: Cols<T>,
+    /// `[response][image]`.
+    images: Vec<Vec<SavedImage<T>>>,
+    located: Vec<Option<Located<T>>>,
+    pool: Mutex<Vec<Scratch<T>>>,
+    boxes: boxes::BoxScratch<T>,
+    whole: Vec<Vec<WholeScratch<T>>>,
+}
+
+/// One image of one response.
+#[derive(Debug, Default)]
+struct SavedImage<T> {
+    merged: Merged,
+    /// `[group][padded column]`, only when derivatives follow.
+    kuf: Vec<f64>,
+    moments: Vec<T>,
+    pairs: Pairs,
+    by_boxes: bool,
+}
+
+/// Buffers one task works in.
+#[derive(Debug, Default)]
+pub(super) struct Scratch<T> {
+    pub cutter: Cutter,
+    pub rows: Rows<T>,
+    pub tile: Tile<T>,
+    pairs: PairScratch<T>,
+    row_weights: Vec<f64>,
+    weights: Vec<T>,
+    kuf: Vec<f64>,
+    g: Vec<T>,
+    rows_bar: Vec<f64>,
+}
+
+impl<T: Lane> Scratch<T> {
+    /// Cuts out the views of an image and scales its merged rows.
+    fn rows(&mut self, cols: &Cols<T>, response: &Response, image: &[f64], merged: &Merged) {
+        let len = response.views().len();
+        self.cutter.cut(response.views(), image);
+        let cutter = &self.cutter;
+        self.rows.fill(cols, merged.rows(), |r| cutter.view(merged.representatives[r] as usize, len));
+    }
+}
+
+fn with_scratch<T: Lane, R>(pool: &Mutex<Vec<Scratch<T>>>, f: impl FnOnce(&mut Scratch<T>) -> R) -> R {
+    let lock = || pool.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let taken = lock().pop();
+    let mut scratch = taken.unwrap_or_default();
+    let result = f(&mut scratch);
+    lock().push(scratch);
+    result
+}
+
+/// How one response is to be treated.
+struct Job<'a> {
+    tricks: Tricks,
+    fma: bool,
+    terms: &'a [Term],
+    theta: &'a [f64],
+    response: &'a Response,
+    weights: Vec<f64>,
+    need: Need,
+    handover: bool,
+}
+
+#[allow(clippy::too_many_arguments)]
+pub fn forward<T: Lane>(
+    tricks: Tricks,
+    fma: bool,
+    terms: &[Term],
+    c: &Component,
+    values: &[f64],
+    batch: &Batch,
+    need: Need,
+    saved: &mut SavedImages<T>,
+    cov: &mut Cov,
+) {
+    let theta = c.theta(values);
+    cov.resize(c.responses().len(), c.inducing(), batch.len());
+    saved.images.resize_with(c.responses().len(), Vec::new);
+    saved.located.resize_with(c.responses().len(), || None);
+    saved.whole.resize_with(c.responses().len(), Vec::new);
+    for (r, response) in c.responses().iter().enumerate() {
+        if response.views().count() == 1 {
+            saved.cols.fill(terms, theta, c.inducing(), |m| c.z(values, m), None);
+            whole::forward(fma, &saved.cols, c, r, values, batch, need, &mut saved.whole[r], cov);
+            continue;
+        }
+        let weights = response.weights(values);
+        let located = Located::new(terms, c, r, values, &weights, fma, need, saved.located[r].take());
+        let pixel_terms = located.as_ref().map_or(terms, |l| l.pixel_terms());
+        saved.cols.fill(pixel_terms, theta, c.inducing(), |m| c.z(values, m), None);
+        let bytes = batch.len() * saved.cols.moments_len() * size_of::<T>();
+        let handover = tricks.handover
+            && need == Need::Gradient
+            && bytes <= HANDOVER_BYTES;
+        let job = Job { tricks, fma, terms: pixel_terms, theta, response, weights, need, handover };
+        let images = &mut saved.images[r];
+        images.resize_with(batch.len(), SavedImage::default);
+        let (cols, pool) = (&saved.cols, &saved.pool);
+        images
+            .par_iter_mut()
+            .zip(cov.kuf[r].data_mut().par_chunks_mut(c.inducing()))
+            .zip(&mut cov.kff[r])
+            .enumerate()
+            .for_each(|(n, ((image, kuf), kff))| {
+                with_scratch(pool, |s| {
+                    image.forward(&job, cols, located.as_ref(), batch.image(n), s, kuf);
+                    *kff = image.pairs.groups.iter().sum();
+                });
+            });
+        if need != Need::Mean {
+            let marked: Vec<usize> = (0..batch.len()).filter(|&n| images[n].by_boxes).collect();
+            let mut results: Vec<&mut Pairs> =
+                images.iter_mut().filter(|i| i.by_boxes).map(|i| &mut i.pairs).collect();
+            boxes::pairs(&job.as_boxes(located.as_ref()), batch, &marked, &mut saved.boxes, &mut results);
+            marked.iter().zip(results).for_each(|(&n, pairs)| cov.kff[r][n] = pairs.groups.iter().sum());
+            let white = c.white(values);
+            cov.kff[r].iter_mut().for_each(|k| *k += white);
+        }
+        saved.located[r] = located;
+    }
+}
+
+impl<'a> Job<'a> {
+    fn pairs_wanted(&self) -> kff::Wanted {
+        let gradient = self.need == Need::Gradient;
+        kff::Wanted {
+            theta: gradient,
+            weights: gradient && self.response.weights_slot().is_some(),
+            symmetric: self.tricks.symmetric,
+        }
+    }
+
+    fn as_boxes<T: Lane>(&'a self, located: Option<&'a Located<T>>) -> boxes::BoxJob<'a> {
+        boxes::BoxJob {
+            fma: self.fma,
+            leaf: &self.terms[0].leaves[0],
+            theta: self.theta,
+            response: self.response,
+            weights: &self.weights,
+            wanted: self.pairs_wanted(),
+            place: located.and_then(|l| l.place_leaf()),
+        }
+    }
+
+    /// Whether box filters would be cheaper than a product over the merged rows.
+    fn prefers_boxes<T: Lane>(&self, rows: usize, located: Option<&Located<T>>) -> bool {
+        let place = located.and_then(|l| l.place_leaf());
+        self.tricks.boxes
+            && boxes::applies(self.terms, self.response, located.is_some(), place)
+            && boxes::cheaper(rows, self.response.views())
+    }
+}
+
+impl<T: Lane> SavedImage<T> {
+    fn forward(
+        &mut self,
+        job: &Job<'_>,
+        cols: &Cols<T>,
+        located: Option<&Located<T>>,
+        image: &[f64],
+        s: &mut Scratch<T>,
+        kuf_out: &mut [f64],
+    ) {
+        let views = job.response.views();
+        let (len, pixels) = (views.len(), views.len() - views.coordinates());
+        s.cutter.cut(views, image);
+        let compare = if located.is_some() { pixels } else { len };
+        s.cutter.merge(len, compare, job.tricks.merge, &mut self.merged);
+        if let Some(located) = located {
+            located.split_background(&mut self.merged);
+        }
+        let (cutter, merged) = (&s.cutter, &self.merged);
+        s.rows.fill(cols, merged.rows(), |r| cutter.view(merged.representatives[r] as usize, len));
+        merged.sum_into_rows(&job.weights, &mut s.row_weights);
+        s.weights.clear();
+        s.weights.extend(s.row_weights.iter().map(|&w| T::from_f64(w)));
+        s.kuf.clear();
+        s.kuf.resize(cols.groups * cols.padded(), 0.0);
+        self.moments.clear();
+        self.moments.resize(if job.handover { cols.moments_len() } else { 0 }, T::default());
+        let moments = job.handover.then_some(&mut self.moments[..]);
+        match located {
+            None => kuf::forward(job.fma, cols, &s.rows, &s.weights, &mut s.tile, &mut s.kuf, moments),
+            Some(l) => l.kuf(job.fma, cols, &s.rows, merged, &mut s.tile, &mut s.kuf, moments),
+        }
+        for (m, out) in kuf_out.iter_mut().enumerate() {
+            *out = s.kuf.iter().skip(m).step_by(cols.padded()).sum();
+        }
+        if job.need == Need::Gradient {
+            self.kuf.clone_from(&s.kuf);
+        }
+        self.by_boxes = job.prefers_boxes(merged.rows(), located);
+        if job.need == Need::Mean || self.by_boxes {
+            self.pairs.groups.clear();
+            return;
+        }
+        match located {
+            None => kff::pairs(
+                job.fma,
+                cols,
+                job.terms,
+                job.theta,
+                &s.rows,
+                |r| cutter.view(merged.representatives[r] as usize, len),
+                &s.weights,
+                job.pairs_wanted(),
+                &mut s.tile,
+                &mut s.pairs,
+                &mut self.pairs,
+            ),
+            Some(l) => l.pairs(
+                job.fma,
+                cols,
+                job.theta,
+                &s.rows,
+                |p| cutter.view(p, len),
+                merged,
+                job.pairs_wanted(),
+                &mut s.tile,
+                &mut s.pairs,
+                &mut self.pairs,
+            ),
+        }
+    }
+}
+
+/// Sums over the images of one part of a batch.
+struct PartSums<T> {
+    moments: Vec<f64>,
+    groups: Vec<f64>,
+    weights: Vec<f64>,
+    theta: Vec<f64>,
+    table: Vec<T>,
+    background: Vec<f64>,
+}
+
+#[allow(clippy::too_many_arguments)]
+pub fn pullback<T: Lane>(
+    fma: bool,
+    c: &Component,
+    values: &[f64],
+    batch: &Batch,
+    saved: &mut SavedImages<T>,
+    cov_bar: &Cov,
+    grad: &mut [f64],
+) {
+    let (e, theta) = (c.view_len(), c.theta(values));
+    let mut theta_bar = vec![0.0; theta.len()];
+    for (r, response) in c.responses().iter().enumerate() {
+        if let Some(white) = c.white_slot() {
+            white.of_mut(grad)[0] += cov_bar.kff[r].iter().sum::<f64>();
+        }
+        if response.views().count() == 1 {
+            let scratch = &mut saved.whole[r];
+            whole::pullback(fma, &saved.cols, c, r, values, batch, scratch, cov_bar, &mut theta_bar, grad);
+            continue;
+        }
+        let located = saved.located[r].as_ref();
+        let task = PullTask {
+            fma,
+            cols: &saved.cols,
+            response,
+            weights: response.weights(values),
+            located,
+            kuf_bar: &cov_bar.kuf[r],
+            kff_bar: &cov_bar.kff[r],
+            theta_len: theta.len(),
+        };
+        let size = batch.len().div_ceil(PARTS);
+        let parts: Vec<PartSums<T>> = saved.images[r]
+            .par_chunks(size)
+            .enumerate()
+            .map(|(part, images)| with_scratch(&saved.pool, |s| task.part(part * size, images, batch, s)))
+            .collect();
+        let mut parts = parts.into_iter();
+        let Some(mut sums) = parts.next() else { continue };
+        for part in parts {
+            sums.add(&part);
+        }
+        let z_bar = c.z_slot().of_mut(grad);
+        dense::finish(&saved.cols, &sums.moments, &mut theta_bar, |m, k, g| z_bar[m * e + k] += g);
+        dense::finish_variances(&saved.cols, theta, &sums.groups, &mut theta_bar);
+        theta_bar.iter_mut().zip(&sums.theta).for_each(|(t, s)| *t += s);
+        if let Some(located) = located {
+            located.finish(fma, &sums.table, &sums.background, &mut sums.weights, &mut theta_bar, |m, k, g| {
+                z_bar[m * e + k] += g;
+            });
+        }
+        response.add_weights_bar(&sums.weights, grad);
+    }
+    c.theta_slot().of_mut(grad).iter_mut().zip(&theta_bar).for_each(|(g, t)| *g += t);
+}
+
+impl<T: Lane> PartSums<T> {
+    fn add(&mut self, other: &Self) {
+        for (a, b) in [
+            (&mut self.moments, &other.moments),
+            (&mut self.groups, &other.groups),
+            (&mut self.weights, &other.weights),
+            (&mut self.theta, &other.theta),
+            (&mut self.background, &other.background),
+        ] {
+            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        }
+        self.table.iter_mut().zip(&other.table).for_each(|(a, b)| *a += *b);
+    }
+}
+
+/// The pullback of one response.
+struct PullTask<'a, T: Lane> {
+    fma: bool,
+    cols: &'a Cols<T>,
+    response: &'a Response,
+    weights: Vec<f64>,
+    located: Option<&'a Located<T>>,
+    kuf_bar: &'a crate::linalg::Mat,
+    kff_bar: &'a [f64],
+    theta_len: usize,
+}
+
+impl<T: Lane> PullTask<'_, T> {
+    fn part(&self, first: usize, images: &[SavedImage<T>], batch: &Batch, s: &mut Scratch<T>) -> PartSums<T> {
+        let (count, padded) = (self.response.views().count(), self.cols.padded());
+        let table = self.located.map_or(0, |_| count * padded);
+        let mut sums = PartSums {
+            moments: vec![0.0; self.cols.moments_len()],
+            groups: vec![0.0; self.cols.groups],
+            weights: vec![0.0; count],
+            theta: vec![0.0; self.theta_len],
+            table: vec![T::default(); table],
+            background: vec![0.0; if table > 0 { padded } else { 0 }],
+        };
+        for (i, image) in images.iter().enumerate() {
+            let n = first + i;
+            s.g.clear();
+            s.g.extend(self.kuf_bar.col(n).iter().map(|&g| T::from_f64(g)));
+            s.g.resize(padded, T::default());
+            self.add_kuf(n, image, batch, s, &mut sums);
+            self.add_kff(n, image, &mut sums);
+        }
+        sums
+    }
+
+    fn add_kuf(
+        &self,
+        n: usize,
+        image: &SavedImage<T>,
+        batch: &Batch,
+        s: &mut Scratch<T>,
+        sums: &mut PartSums<T>,
+    ) {
+        let g = self.kuf_bar.col(n);
+        for (group, kuf) in sums.groups.iter_mut().zip(image.kuf.chunks_exact(self.cols.padded())) {
+            *group += g.iter().zip(kuf).map(|(g, k)| g * k).sum::<f64>();
+        }
+        let handover = !image.moments.is_empty();
+        let weighted = self.response.weights_slot().is_some();
+        if handover {
+            contract(self.cols, &image.moments, g, &mut sums.moments);
+        }
+        if handover && !weighted && self.located.is_none() {
+            return;
+        }
+        s.rows(self.cols, self.response, batch.image(n), &image.merged);
+        if let Some(located) = self.located {
+            let Scratch { rows, tile, g, .. } = s;
+            located.kuf_bar(self.fma, self.cols, rows, &image.merged, g, tile, &mut sums.table, &mut sums.background);
+        } else if weighted {
+            let Scratch { rows, tile, g, rows_bar, .. } = s;
+            rows_bar.resize(image.merged.rows(), 0.0);
+            kuf::weights_bar(self.fma, self.cols, rows, g, tile, rows_bar);
+            for (bar, &row) in sums.weights.iter_mut().zip(&image.merged.row_of) {
+                *bar += rows_bar[row as usize];
+            }
+        }
+        if !handover {
+            self.moments_again(image, s, sums);
+        }
+    }
+
+    /// Moments with the cotangent inside, for batches whose moments are too large to hand over.
+    fn moments_again(&self, image: &SavedImage<T>, s: &mut Scratch<T>, sums: &mut PartSums<T>) {
+        image.merged.sum_into_rows(&self.weights, &mut s.row_weights);
+        s.weights.clear();
+        s.weights.extend(s.row_weights.iter().map(|&w| T::from_f64(w)));
+        let mut moments = vec![T::default(); self.cols.moments_len()];
+        s.kuf.clear();
+        s.kuf.resize(self.cols.groups * self.cols.padded(), 0.0);
+        let Scratch { rows, tile, weights, kuf: unused, .. } = s;
+        match self.located {
+            None => kuf::forward(self.fma, self.cols, rows, weights, tile, unused, Some(&mut moments)),
+            Some(l) => l.kuf(self.fma, self.cols, rows, &image.merged, tile, unused, Some(&mut moments)),
+        }
+        let g: Vec<f64> = s.g.iter().map(|g| g.to_f64()).collect();
+        contract(self.cols, &moments, &g, &mut sums.moments);
+    }
+
+    /// `dw_p = 2 g sum_q w_q k_pq`; variances and lengthscales likewise, scaled by the image's cotangent.
+    fn add_kff(&self, n: usize, image: &SavedImage<T>, sums: &mut PartSums<T>) {
+        let g = self.kff_bar[n];
+        sums.groups.iter_mut().zip(&image.pairs.groups).for_each(|(s, p)| *s += g * p);
+        sums.theta.iter_mut().zip(&image.pairs.theta).for_each(|(s, p)| *s += g * p);
+        let rows = &image.pairs.row_sums;
+        if rows.is_empty() {
+            return;
+        }
+        if rows.len() == sums.weights.len() {
+            sums.weights.iter_mut().zip(rows).for_each(|(w, r)| *w += 2.0 * g * r);
+        } else {
+            for (bar, &row) in sums.weights.iter_mut().zip(&image.merged.row_of) {
+                *bar += 2.0 * g * rows[row as usize];
+            }
+        }
+    }
+}
+
+/// `out[.., m] += g[m] moments[.., m]`.
+fn contract<T: Lane>(cols: &Cols<T>, moments: &[T], g: &[f64], out: &mut [f64]) {
+    let mut offset = 0;
+    for (_, leaf) in cols.leaves() {
+        let per_panel = (leaf.width() + 1) * T::NR;
+        for panel in 0..cols.panels {
+            let mut lanes = [0.0; 16];
+            let start = panel * T::NR;
+            lanes.iter_mut().zip(&g[start..g.len().min(start + T::NR)]).for_each(|(l, g)| *l = *g);
+            let range = offset + panel * per_panel..offset + (panel + 1) * per_panel;
+            let rows = out[range.clone()].chunks_exact_mut(T::NR).zip(moments[range].chunks_exact(T::NR));
+            for (out, row) in rows {
+                for j in 0..T::NR {
+                    out[j] += lanes[j] * row[j].to_f64();
+                }
+            }
+        }
+        offset += leaf.moments_len(cols.panels);
+    }
+}

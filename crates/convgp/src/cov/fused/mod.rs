@@ -1,0 +1,215 @@
+//! The fast engine: tiles in the first-level cache, vectorised, threaded, identical views merged.
+//!
+//! Nothing of size `B x P x M` or `B x P x P` exists. Per image the views are cut out, equal ones merged, and tiles of
+//! views x inducing inputs are evaluated, summed and thrown away:
+//!
+//! | file | what |
+//! |---|---|
+//! | `micro` | the innermost loops, compiled for the machine at run time |
+//! | `cols` | inducing inputs packed in panels, views scaled in rows, a term's values on a tile |
+//! | `merge` | cutting out views and merging equal ones |
+//! | `kuf`, `kff` | the two sums over views, with their derivatives |
+//! | `boxes` | kff by box filters, for windows that do not merge |
+//! | `located` | kernels with a factor that only depends on a view's place |
+//! | `whole` | responses with a single view, such as whole images |
+//! | `dense` | rows against columns without a sum: Kuu, whole images, tables |
+//! | `images` | one batch: images in parallel, sums in a fixed order |
+
+mod boxes;
+mod cols;
+mod dense;
+mod images;
+mod kff;
+mod kuf;
+mod located;
+mod merge;
+pub(crate) mod micro;
+mod whole;
+
+use super::{Cov, Engine, Need, Reference};
+use crate::component::Component;
+use crate::data::Batch;
+use crate::kernel::Term;
+use crate::linalg::Mat;
+use cols::{Cols, Rows, Tile};
+use images::SavedImages;
+pub use micro::Lane;
+use micro::has_fma;
+use rayon::prelude::*;
+use std::marker::PhantomData;
+
+/// Switches of the fused engine. All of them leave the results unchanged up to rounding: they exist to measure what each
+/// idea buys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tricks {
+    /// Merge identical views of an image.
+    pub merge: bool,
+    /// Hand moments from the forward pass to the pullback, so that only the weights need the views again.
+    pub handover: bool,
+    /// Visit half of the pairs of kff.
+    pub symmetric: bool,
+    /// Distances of kff by box filters where that is cheaper.
+    pub boxes: bool,
+    /// Use AVX2 and fused multiply-add where the machine has them.
+    pub vector: bool,
+}
+
+impl Default for Tricks {
+    fn default() -> Self {
+        Self { merge: true, handover: true, symmetric: true, boxes: true, vector: true }
+    }
+}
+
+/// The fast engine, with tiles in `T` (`f32` unless said otherwise). `Kuu` is always computed in `f64`.
+#[derive(Debug, Clone, Copy)]
+pub struct Fused<T: Lane = f32> {
+    tricks: Tricks,
+    fma: bool,
+    precision: PhantomData<T>,
+}
+
+impl<T: Lane> Default for Fused<T> {
+    fn default() -> Self {
+        Self::with_tricks(Tricks::default())
+    }
+}
+
+impl<T: Lane> Fused<T> {
+    /// An engine with some of its ideas switched off.
+    pub fn with_tricks(tricks: Tricks) -> Self {
+        Self { tricks, fma: tricks.vector && has_fma(), precision: PhantomData }
+    }
+}
+
+/// What the forward pass hands to the pullback, and all buffers in between.
+#[derive(Debug, Default)]
+pub struct Saved<T: Lane> {
+    single: SavedImages<T>,
+    /// For kernels whose slopes need double precision (see [`crate::kernel::Radial::SINGLE`]).
+    double: SavedImages<f64>,
+}
+
+/// Rows of `Kuu` computed together; fixed, so that bits do not depend on the number of threads.
+const KUU_ROWS: usize = 96;
+
+impl<T: Lane> Engine for Fused<T> {
+    type Saved = Saved<T>;
+
+    fn kuu(&self, c: &Component, values: &[f64], kuu: &mut Mat) {
+        let Some(terms) = c.kernel().terms() else {
+            return Reference.kuu(c, values, kuu);
+        };
+        let (m, theta) = (c.inducing(), c.theta(values));
+        let mut cols = Cols::<f64>::default();
+        cols.fill(&terms, theta, m, |i| c.z(values, i), None);
+        kuu.resize(m, m);
+        kuu.data_mut().par_chunks_mut(KUU_ROWS * m).enumerate().for_each(|(chunk, out)| {
+            let (first, count) = (chunk * KUU_ROWS, out.len() / m);
+            let (mut rows, mut tile) = (Rows::default(), Tile::default());
+            rows.fill(&cols, count, |i| c.z(values, first + i));
+            let mut padded = vec![0.0; count * cols.padded()];
+            dense::values(self.fma, &cols, &rows, &mut tile, &mut padded);
+            for (column, row) in out.chunks_exact_mut(m).zip(padded.chunks_exact(cols.padded())) {
+                column.copy_from_slice(&row[..m]);
+            }
+        });
+        exact_diagonal(c, values, &terms, kuu);
+    }
+
+    fn kuu_pullback(&self, c: &Component, values: &[f64], kuu_bar: &Mat, grad: &mut [f64]) {
+        let Some(terms) = c.kernel().terms() else {
+            return Reference.kuu_pullback(c, values, kuu_bar, grad);
+        };
+        let (m, e, theta) = (c.inducing(), c.view_len(), c.theta(values));
+        let mut cols = Cols::<f64>::default();
+        cols.fill(&terms, theta, m, |i| c.z(values, i), None);
+        let padded = cols.padded();
+        let parts: Vec<(Vec<f64>, Vec<f64>)> = (0..m.div_ceil(KUU_ROWS))
+            .into_par_iter()
+            .map(|chunk| {
+                let first = chunk * KUU_ROWS;
+                let count = KUU_ROWS.min(m - first);
+                let (mut rows, mut tile) = (Rows::default(), Tile::default());
+                rows.fill(&cols, count, |i| c.z(values, first + i));
+                let mut g = vec![0.0; count * padded];
+                for (i, row) in g.chunks_exact_mut(padded).enumerate() {
+                    row[..m].copy_from_slice(kuu_bar.col(first + i));
+                }
+                let (mut moments, mut groups) = (vec![0.0; cols.moments_len()], vec![0.0; cols.groups]);
+                dense::pullback(self.fma, &cols, &rows, &g, &mut tile, &mut moments, &mut groups);
+                (moments, groups)
+            })
+            .collect();
+        let (moments, groups) = sum_in_order(parts);
+        let mut theta_bar = vec![0.0; theta.len()];
+        let z_bar = c.z_slot().of_mut(grad);
+        // z_m is the column of (m', m) and the row of its mirror image: twice what the columns alone see.
+        dense::finish(&cols, &moments, &mut theta_bar, |i, k, g| z_bar[i * e + k] += 2.0 * g);
+        dense::finish_variances(&cols, theta, &groups, &mut theta_bar);
+        c.theta_slot().of_mut(grad).iter_mut().zip(&theta_bar).for_each(|(g, t)| *g += t);
+        if let Some(white) = c.white_slot() {
+            white.of_mut(grad)[0] += (0..m).map(|i| kuu_bar[(i, i)]).sum::<f64>();
+        }
+    }
+
+    fn images(
+        &self,
+        c: &Component,
+        values: &[f64],
+        batch: &Batch,
+        need: Need,
+        saved: &mut Saved<T>,
+        cov: &mut Cov,
+    ) {
+        match c.kernel().terms() {
+            None => Reference.images(c, values, batch, need, &mut (), cov),
+            Some(terms) if needs_double(&terms) => {
+                images::forward(self.tricks, self.fma, &terms, c, values, batch, need, &mut saved.double, cov);
+            }
+            Some(terms) => {
+                images::forward(self.tricks, self.fma, &terms, c, values, batch, need, &mut saved.single, cov);
+            }
+        }
+    }
+
+    fn images_pullback(
+        &self,
+        c: &Component,
+        values: &[f64],
+        batch: &Batch,
+        saved: &mut Saved<T>,
+        cov_bar: &Cov,
+        grad: &mut [f64],
+    ) {
+        match c.kernel().terms() {
+            None => Reference.images_pullback(c, values, batch, &mut (), cov_bar, grad),
+            Some(terms) if needs_double(&terms) => {
+                images::pullback(self.fma, c, values, batch, &mut saved.double, cov_bar, grad);
+            }
+            Some(_) => images::pullback(self.fma, c, values, batch, &mut saved.single, cov_bar, grad),
+        }
+    }
+}
+
+fn needs_double(terms: &[Term]) -> bool {
+    terms.iter().flat_map(|t| &t.leaves).any(|l| !l.radial.single())
+}
+
+/// The diagonal of `Kuu` is known exactly: every radial function is one at zero. White noise is added here.
+fn exact_diagonal(c: &Component, values: &[f64], terms: &[Term], kuu: &mut Mat) {
+    let theta = c.theta(values);
+    let product = |t: &Term| t.leaves.iter().map(|l| l.variance(theta)).product::<f64>();
+    let diagonal = terms.iter().map(product).sum::<f64>() + c.white(values);
+    (0..kuu.rows()).for_each(|i| kuu[(i, i)] = diagonal);
+}
+
+/// Element-wise sum of equally long parts, always in the same order.
+fn sum_in_order(parts: Vec<(Vec<f64>, Vec<f64>)>) -> (Vec<f64>, Vec<f64>) {
+    let mut parts = parts.into_iter();
+    let (mut a, mut b) = parts.next().unwrap_or_default();
+    for (x, y) in parts {
+        a.iter_mut().zip(x).for_each(|(a, x)| *a += x);
+        b.iter_mut().zip(y).for_each(|(b, y)| *b += y);
+    }
+    (a, b)
+}

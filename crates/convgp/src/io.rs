@@ -1,0 +1,244 @@
+//! Model files: one self-contained safetensors file, readable without executing anything.
+//!
+//! Metadata has a single key, `convgp`, whose value is JSON: format version, spec, class names, frozen parameters. (One key,
+//! because the order of several is not fixed and equal models are to give equal bytes.) Every parameter is a tensor of
+//! doubles under its own name; `q` is always stored as means and covariance factors.
+
+use crate::data::ImageShape;
+use crate::model::{Model, ModelSpec};
+use crate::params::Entry;
+use crate::variational::Form;
+use crate::{Error, Result};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Version of the format written; older ones are read.
+pub const FORMAT_VERSION: u32 = 1;
+/// The metadata key.
+const KEY: &str = "convgp";
+
+/// What is wrong with a file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the messages are the documentation
+pub enum FileError {
+    #[error("{}: {source}", path.display())]
+    Access { path: PathBuf, source: std::io::Error },
+    #[error("{}: not a model file: {what}", path.display())]
+    Format { path: PathBuf, what: String },
+    #[error("{}: format version {found}; this program reads up to {FORMAT_VERSION}", path.display())]
+    Version { path: PathBuf, found: u32 },
+}
+
+/// A model with its numbers and the names of its classes.
+#[derive(Debug)]
+pub struct SavedModel {
+    /// Structure.
+    pub model: Model,
+    /// Parameters, `q` in covariance form.
+    pub values: Vec<f64>,
+    /// One name per class; empty for regression.
+    pub class_names: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    format_version: u32,
+    image: ImageShape,
+    spec: ModelSpec,
+    class_names: Vec<String>,
+    frozen: Vec<String>,
+}
+
+/// Writes a model file. Whoever reads the path meanwhile, or after a crash, finds the old file or the new one, whole.
+pub fn save_model(path: &Path, model: &Model, values: &[f64], class_names: &[String]) -> Result<()> {
+    let (mut variational, mut layout) = (model.variational().clone(), model.layout().clone());
+    let mut values = values.to_vec();
+    let natural = variational.form() == Form::Natural;
+    variational
+        .set_form(Form::Covariance, &mut layout, &mut values)
+        .map_err(|_| crate::error::NumericalError::IndefinitePosterior { latent: 0 })?;
+    let q = variational.slot().range();
+    // Natural form marks q as frozen for its own purposes; that is not the user's wish.
+    let frozen = |e: &&Entry| !e.trainable && !(natural && q.contains(&e.slot.range().start));
+    let header = Header {
+        format_version: FORMAT_VERSION,
+        image: model.spec().image,
+        spec: model.spec().clone(),
+        class_names: class_names.to_vec(),
+        frozen: layout.entries().iter().filter(frozen).map(|e| e.name.clone()).collect(),
+    };
+    let header = serde_json::to_string(&header).map_err(|e| format_error(path, e))?;
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let tensors = layout.entries().iter().map(|e| {
+        let range = e.slot.range();
+        let data = &bytes[8 * range.start..8 * range.end];
+        let tensor = TensorView::new(Dtype::F64, shape(model, e), data).map_err(|e| format_error(path, e))?;
+        Ok((e.name.clone(), tensor))
+    });
+    let tensors = tensors.collect::<Result<Vec<_>>>()?;
+    let metadata = HashMap::from([(KEY.to_string(), header)]);
+    let file = safetensors::serialize(tensors, Some(metadata)).map_err(|e| format_error(path, e))?;
+    write_atomically(path, &file)
+}
+
+/// Inducing inputs are `M x E`, means `L x Mtot`, factors `L x packed`; everything else is flat.
+fn shape(model: &Model, entry: &Entry) -> Vec<usize> {
+    let (len, v) = (entry.slot.len(), model.variational());
+    let rows = if let Some(c) = model.components().iter().find(|c| c.z_slot() == entry.slot) {
+        c.inducing()
+    } else if v.slot().range().contains(&entry.slot.range().start) {
+        v.latents()
+    } else {
+        return vec![len];
+    };
+    vec![rows, len / rows]
+}
+
+/// Reads a model file.
+pub fn load_model(path: &Path) -> Result<SavedModel> {
+    let bytes = fs::read(path).map_err(|e| access(path, e))?;
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|e| format_error(path, e))?;
+    let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| format_error(path, e))?;
+    let text = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
+    let text = text.ok_or_else(|| format_error(path, format!("its metadata lack `{KEY}`")))?;
+    let header = read_header(path, text)?;
+    let (mut model, mut values) = Model::restore(&header.spec)?;
+    for entry in model.layout().entries() {
+        let tensor = tensors.tensor(&entry.name).map_err(|e| format_error(path, e))?;
+        if tensor.dtype() != Dtype::F64 {
+            let what = format!("tensor `{}` is {:?}, not F64", entry.name, tensor.dtype());
+            return Err(format_error(path, what));
+        }
+        let numbers = tensor.data().chunks_exact(8);
+        let numbers: Vec<f64> =
+            numbers.map(|b| f64::from_le_bytes(b.try_into().expect("eight bytes"))).collect();
+        model.layout().set(&mut values, &entry.name, &numbers)?;
+    }
+    for name in &header.frozen {
+        model.layout_mut().set_trainable(name, false)?;
+    }
+    Ok(SavedModel { model, values, class_names: header.class_names })
+}
+
+fn read_header(path: &Path, text: &str) -> Result<Header> {
+    #[derive(Deserialize)]
+    struct Version {
+        format_version: u32,
+    }
+    // The version first: a later format may have fields this one does not know.
+    let Version { format_version: found } = serde_json::from_str(text).map_err(|e| format_error(path, e))?;
+    if found > FORMAT_VERSION {
+        return Err(FileError::Version { path: path.into(), found }.into());
+    }
+    serde_json::from_str(text).map_err(|e| format_error(path, e))
+}
+
+/// Replaces a file by way of a temporary neighbour: write, flush to disk, rename, flush the directory.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+    let name = path.file_name().ok_or_else(|| access(path, std::io::ErrorKind::InvalidFilename.into()))?;
+    let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    });
+    if let Err(e) = written {
+        // Best effort: the error that matters is the first one.
+        let _ = fs::remove_file(&temporary);
+        return Err(access(path, e));
+    }
+    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Not every system can open a directory; the rename itself has happened.
+    if let Ok(directory) = File::open(directory) {
+        let _ = directory.sync_all();
+    }
+    Ok(())
+}
+
+fn access(path: &Path, source: std::io::Error) -> Error {
+    FileError::Access { path: path.into(), source }.into()
+}
+
+fn format_error(path: &Path, what: impl ToString) -> Error {
+    FileError::Format { path: path.into(), what: what.to_string() }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cov::Reference;
+    use crate::model::Predictor;
+    use crate::rng::Rng;
+    use crate::train::testing::{regression, small_spec};
+
+    fn model(form: Form) -> (Model, Vec<f64>) {
+        let data = regression(6, 1);
+        let (mut model, mut values) =
+            Model::new(&small_spec(), Some(data.images()), &mut Rng::new(9)).unwrap();
+        let q = model.variational().mean_slot();
+        q.of_mut(&mut values).iter_mut().enumerate().for_each(|(i, m)| *m = 0.1 * i as f64);
+        model.set_form(form, &mut values).unwrap();
+        model.layout_mut().set_trainable("conv.kernel.lengthscale", false).unwrap();
+        (model, values)
+    }
+
+    #[test]
+    fn a_saved_model_predicts_the_same_bits() {
+        let dir = tempfile::tempdir().unwrap();
+        let (model, values) = model(Form::Covariance);
+        let path = dir.path().join("m.safetensors");
+        save_model(&path, &model, &values, &["a".into()]).unwrap();
+        let saved = load_model(&path).unwrap();
+        assert_eq!((&saved.values, saved.class_names.as_slice()), (&values, ["a".to_string()].as_slice()));
+        assert_eq!((saved.model.spec(), saved.model.layout()), (model.spec(), model.layout()));
+        let images = regression(5, 77);
+        let f = |m: &Model, v: &[f64]| {
+            Predictor::new(m, &Reference, v).unwrap().latents(images.images()).unwrap()
+        };
+        assert_eq!(f(&model, &values), f(&saved.model, &saved.values));
+        let again = dir.path().join("again.safetensors");
+        save_model(&again, &saved.model, &saved.values, &saved.class_names).unwrap();
+        assert_eq!(fs::read(path).unwrap(), fs::read(again).unwrap());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file is left");
+    }
+
+    #[test]
+    fn natural_form_is_stored_as_covariance() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.safetensors");
+        let (natural, values) = model(Form::Natural);
+        save_model(&path, &natural, &values, &[]).unwrap();
+        let (saved, expected) = (load_model(&path).unwrap(), model(Form::Covariance).1);
+        assert!(saved.values.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12));
+        assert!(saved.model.layout().entry("q.mean").unwrap().trainable);
+        assert!(!saved.model.layout().entry("conv.kernel.lengthscale").unwrap().trainable);
+    }
+
+    #[test]
+    fn broken_files_are_explained() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.safetensors");
+        let (model, values) = model(Form::Covariance);
+        save_model(&path, &model, &values, &[]).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        for cut in [0, 4, 8, 100, bytes.len() - 1] {
+            fs::write(&path, &bytes[..cut]).unwrap();
+            let err = load_model(&path).unwrap_err();
+            assert!(matches!(err, Error::File(FileError::Format { .. })), "cut at {cut}: {err}");
+        }
+        let text = String::from_utf8_lossy(&bytes).replace("format_version\\\":1", "format_version\\\":9");
+        assert!(matches!(
+            read_header(&path, "{\"format_version\":9}"),
+            Err(Error::File(FileError::Version { found: 9, .. }))
+        ));
+        assert!(text.contains("format_version"));
+        assert!(matches!(load_model(&dir.path().join("none")), Err(Error::File(FileError::Access { .. }))));
+        let nowhere = dir.path().join("no/such/place");
+        assert!(save_model(&nowhere, &model, &values, &[]).is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! Settings of a training run.
+
+use crate::optim::{AdamSpec, Schedule};
+use serde::{Deserialize, Serialize};
+
+/// How a model is trained. Every field has a default, so a spec names only what it changes.
+///
+/// ```
+/// let spec: convgp::train::TrainSpec = toml::from_str(r#"
+///     steps = 500
+///     batch_size = 100
+///     adam = { rate = 0.01, schedule = { type = "constant" } }
+/// "#)?;
+/// assert!(spec.natural.clip && spec.adam.weights == 3.0);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainSpec {
+    /// Images per step; all of them when there are fewer.
+    pub batch_size: usize,
+    /// Steps to take, which is also what schedules plan with. A run limited by time changes the plan once it knows its
+    /// speed: [`Trainer::set_total_steps`](super::Trainer::set_total_steps).
+    pub steps: u64,
+    /// Seed of the minibatches (the initial parameters have their own).
+    pub seed: u64,
+    /// Whether minibatches are drawn with replacement (as in the 2017 code) or walk through shuffled epochs.
+    pub replacement: bool,
+    /// What moves the posterior.
+    pub q: QStep,
+    /// Gradient steps, for everything natural steps do not move.
+    pub adam: AdamSpec,
+    /// Natural-gradient steps.
+    pub natural: NaturalSpec,
+    /// Natural form: steps between evaluations of the divergence, which costs a triangular inverse per latent and is
+    /// needed for reports only. The other form has it for free, at every step.
+    pub report_every: u64,
+    /// What happens when the numbers go wrong.
+    pub recovery: RecoverySpec,
+}
+
+/// What moves the posterior.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QStep {
+    /// Closed-form natural-gradient steps.
+    #[default]
+    Natural,
+    /// The same optimiser as everything else.
+    Adam,
+}
+
+/// Natural-gradient steps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NaturalSpec {
+    /// Step size, above 0 and at most 1.
+    pub gamma: f64,
+    /// Factor on it as training goes on.
+    pub schedule: Schedule,
+    /// Treat positive derivatives in variances as zero, so that precisions stay positive definite. Changes nothing
+    /// for log-concave likelihoods; robust-max and the squashed probit need it.
+    pub clip: bool,
+}
+
+impl Default for NaturalSpec {
+    fn default() -> Self {
+        Self { gamma: 0.1, schedule: Schedule::WarmupCosine { warmup: 20, floor: 0.2 }, clip: true }
+    }
+}
+
+/// What happens when a step fails: parameters go back to the last good ones, moments are forgotten, both step sizes
+/// are halved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecoverySpec {
+    /// Good steps between copies of the parameters.
+    pub snapshot_every: u64,
+    /// Halvings in force at the same time before training stops with an error.
+    pub tries: u32,
+    /// Good steps in a row after which one halving is taken back.
+    pub calm: u64,
+}
+
+impl Default for RecoverySpec {
+    fn default() -> Self {
+        Self { snapshot_every: 10, tries: 8, calm: 100 }
+    }
+}
+
+impl Default for TrainSpec {
+    fn default() -> Self {
+        Self {
+            batch_size: 200,
+            steps: 1000,
+            seed: 0,
+            replacement: false,
+            q: QStep::Natural,
+            adam: AdamSpec::default(),
+            natural: NaturalSpec::default(),
+            report_every: 10,
+            recovery: RecoverySpec::default(),
+        }
+    }
+}
+
+/// A run that cannot be started.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the messages are the documentation
+pub enum TrainError {
+    #[error("`{field}` is {value}; it must be {must}")]
+    Setting { field: &'static str, value: f64, must: &'static str },
+    #[error("`{field}`: {problem}")]
+    Schedule { field: &'static str, problem: &'static str },
+    #[error("the saved state does not fit: {what} has {found} numbers, the model and data need {expected}")]
+    StateLength { what: &'static str, found: usize, expected: usize },
+}
+
+impl TrainSpec {
+    /// Whether the numbers make sense.
+    pub fn check(&self) -> Result<(), TrainError> {
+        let AdamSpec { rate, beta1, beta2, epsilon, kernel, z, weights, likelihood, q, .. } = self.adam;
+        let positive = |x: f64| x > 0.0 && x.is_finite();
+        let fraction = |x: f64| (0.0..1.0).contains(&x);
+        let (batch, every) = (self.batch_size as f64, self.report_every as f64);
+        let copies = self.recovery.snapshot_every as f64;
+        let rules = [
+            ("batch_size", batch, self.batch_size > 0, "at least 1"),
+            ("report_every", every, self.report_every > 0, "at least 1"),
+            ("recovery.snapshot_every", copies, self.recovery.snapshot_every > 0, "at least 1"),
+            ("natural.gamma", self.natural.gamma, self.natural.gamma <= 1.0, "above 0 and at most 1"),
+            ("natural.gamma", self.natural.gamma, positive(self.natural.gamma), "above 0 and at most 1"),
+            ("adam.rate", rate, positive(rate), "positive"),
+            ("adam.epsilon", epsilon, positive(epsilon), "positive"),
+            ("adam.beta1", beta1, fraction(beta1), "at least 0 and below 1"),
+            ("adam.beta2", beta2, fraction(beta2), "at least 0 and below 1"),
+        ];
+        let factors = [
+            ("adam.kernel", kernel),
+            ("adam.z", z),
+            ("adam.weights", weights),
+            ("adam.likelihood", likelihood),
+            ("adam.q", q),
+        ];
+        let factors = factors.map(|(field, v)| (field, v, v >= 0.0 && v.is_finite(), "at least 0"));
+        if let Some(&(field, value, _, must)) = rules.iter().chain(&factors).find(|rule| !rule.2) {
+            return Err(TrainError::Setting { field, value, must });
+        }
+        for (field, s) in [("adam.schedule", self.adam.schedule), ("natural.schedule", self.natural.schedule)]
+        {
+            if let Some(problem) = s.problem() {
+                return Err(TrainError::Schedule { field, problem });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs_survive_toml_and_json() {
+        let spec = TrainSpec { q: QStep::Adam, replacement: true, steps: 7, ..TrainSpec::default() };
+        assert_eq!(toml::from_str::<TrainSpec>(&toml::to_string(&spec).unwrap()).unwrap(), spec);
+        let json = serde_json::to_string(&spec).unwrap();
+        assert_eq!(serde_json::from_str::<TrainSpec>(&json).unwrap(), spec);
+        assert_eq!(toml::from_str::<TrainSpec>("").unwrap(), TrainSpec::default());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, words) in [
+            ("batch_size = 0", "`batch_size` is 0; it must be at least 1"),
+            ("natural = { gamma = 1.5 }", "`natural.gamma` is 1.5"),
+            ("adam = { rate = -1.0 }", "`adam.rate` is -1"),
+            ("adam = { weights = -0.5 }", "`adam.weights` is -0.5"),
+            ("adam = { schedule = { type = 'step-decay', every = 0 } }", "`every` must be"),
+            ("recovery = { snapshot_every = 0 }", "recovery.snapshot_every"),
+        ] {
+            let err = toml::from_str::<TrainSpec>(text).unwrap().check().unwrap_err().to_string();
+            assert!(err.contains(words), "{text} gave: {err}");
+        }
+        assert!(toml::from_str::<TrainSpec>("batchsize = 3").is_err());
+        assert!(toml::from_str::<TrainSpec>("natural = { gama = 0.1 }").is_err());
+    }
+}

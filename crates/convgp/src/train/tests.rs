@@ -1,0 +1,260 @@
+//! The loop as a whole.
+
+use super::testing::{classes, regression, small_spec};
+use super::*;
+use crate::component::Component;
+use crate::cov::{Cov, Engine, Need, Reference};
+use crate::data::{Batch, Dataset};
+use crate::error::NumericalError;
+use crate::likelihood::LikelihoodSpec;
+use crate::linalg::Mat;
+use crate::rng::Rng;
+use crate::{Error, Model, ModelSpec};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+fn probit() -> ModelSpec {
+    ModelSpec { likelihood: LikelihoodSpec::probit(), ..small_spec() }
+}
+
+fn build(spec: &ModelSpec, data: &Dataset) -> (Model, Vec<f64>) {
+    Model::new(spec, Some(data.images()), &mut Rng::new(6)).unwrap()
+}
+
+fn settings(q: QStep) -> TrainSpec {
+    TrainSpec { q, batch_size: 8, steps: 24, report_every: 5, seed: 3, ..TrainSpec::default() }
+}
+
+fn always(_: &StepReport) -> Control {
+    Control::Continue
+}
+
+/// Runs to the end, through a saved state at `pause` if there is one.
+fn train(q: QStep, pause: Option<u64>) -> Vec<f64> {
+    let data = classes(30, 4);
+    let (mut model, values) = build(&probit(), &data);
+    let spec = settings(q);
+    let mut trainer = Trainer::new(&mut model, &Reference, &data, &spec, values).unwrap();
+    let Some(pause) = pause else {
+        trainer.run(always, &mut []).unwrap();
+        return trainer.into_values();
+    };
+    trainer.run(|r| if r.step == pause { Control::Stop } else { Control::Continue }, &mut []).unwrap();
+    assert_eq!(trainer.steps_taken(), pause);
+    let text = serde_json::to_string(&trainer.state()).unwrap();
+    drop(trainer);
+    let state: TrainerState = serde_json::from_str(&text).unwrap();
+    let (mut fresh, _) = build(&probit(), &data);
+    let mut trainer = Trainer::resume(&mut fresh, &Reference, &data, &spec, state).unwrap();
+    trainer.run(always, &mut []).unwrap();
+    trainer.into_values()
+}
+
+#[test]
+fn a_resumed_run_ends_in_the_same_bits_for_any_number_of_threads() {
+    for q in [QStep::Natural, QStep::Adam] {
+        let on = |threads, pause| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| train(q, pause))
+        };
+        let whole = on(1, None);
+        assert!(whole.iter().all(|v| v.is_finite()));
+        assert_eq!(whole, on(2, None), "{q:?}: two threads");
+        for pause in [1, 13, 23] {
+            assert_eq!(whole, on(1, Some(pause)), "{q:?}: resumed at {pause}");
+        }
+        assert_eq!(whole, on(2, Some(7)), "{q:?}: resumed on two threads");
+    }
+}
+
+#[test]
+fn training_raises_the_bound() {
+    let data = classes(40, 4);
+    for q in [QStep::Natural, QStep::Adam] {
+        let (mut model, values) = build(&probit(), &data);
+        let spec = TrainSpec { batch_size: 40, steps: 150, report_every: 1, ..settings(q) };
+        let mut trainer = Trainer::new(&mut model, &Reference, &data, &spec, values).unwrap();
+        let first = trainer.step().unwrap().bound.elbo;
+        let last = trainer.run(always, &mut []).unwrap().unwrap().bound.elbo;
+        assert!(last > first + 3.0, "{q:?}: from {first} to {last}");
+        assert_eq!(
+            trainer.counts(),
+            Counts { clamped_variances: trainer.counts().clamped_variances, ..Counts::default() }
+        );
+    }
+}
+
+#[test]
+fn one_full_natural_step_lands_on_the_collapsed_optimum() {
+    let data = regression(11, 2);
+    let (mut model, values) = build(&small_spec(), &data);
+    let natural = NaturalSpec { gamma: 1.0, schedule: crate::optim::Schedule::default(), clip: true };
+    let adam =
+        crate::optim::AdamSpec { kernel: 0.0, z: 0.0, weights: 0.0, likelihood: 0.0, ..Default::default() };
+    let spec = TrainSpec { natural, adam, batch_size: 11, ..settings(QStep::Natural) };
+    let mut trainer = Trainer::new(&mut model, &Reference, &data, &spec, values).unwrap();
+    trainer.step().unwrap();
+    let mut best = trainer.values().to_vec();
+    let after = trainer.into_values();
+    let bound = crate::collapsed::Collapsed::new(&model, &Reference, &best, &data)
+        .unwrap()
+        .set_optimal_q(&mut best)
+        .unwrap();
+    assert!(after.iter().zip(&best).all(|(a, b)| (a - b).abs() < 1e-9 * (1.0 + b.abs())), "bound {bound}");
+}
+
+#[test]
+fn observers_are_called_when_due() {
+    let data = classes(20, 1);
+    let (mut model, values) = build(&probit(), &data);
+    let seen = RefCell::new(Vec::new());
+    let mut trainer = Trainer::new(&mut model, &Reference, &data, &settings(QStep::Natural), values).unwrap();
+    let note = |tag: &'static str| {
+        let seen = &seen;
+        move |m: &Moment<'_>| {
+            assert!(m.batch_error().is_some_and(|e| (0.0..=1.0).contains(&e)));
+            assert_eq!(m.state().step, m.report.step);
+            seen.borrow_mut().push((tag, m.report.step));
+            Ok(())
+        }
+    };
+    let mut observers = [
+        Observer::new(Trigger::Steps(10), note("steps")),
+        Observer::new(Trigger::End, note("end")),
+        Observer::new(Trigger::NewBest, note("best")),
+        Observer::new(Trigger::Every(Duration::from_secs(3600)), note("hour")),
+    ];
+    let stop = |r: &StepReport| if r.step == 21 { Control::Stop } else { Control::Continue };
+    trainer.run(stop, &mut observers).unwrap();
+    drop(observers);
+    let seen = seen.into_inner();
+    let of = |tag| seen.iter().filter(|s| s.0 == tag).map(|s| s.1).collect::<Vec<_>>();
+    assert_eq!((of("steps"), of("end"), of("hour")), (vec![10, 20], vec![21], vec![]));
+    assert!(
+        of("best").contains(&1) && of("best").iter().all(|s| s % 5 == 1),
+        "only where the bound is known"
+    );
+}
+
+/// The reference engine, except that from its `from`-th batch on `bad` batches come out as NaN.
+struct Faulty {
+    from: i64,
+    bad: i64,
+    calls: AtomicI64,
+}
+
+impl Engine for Faulty {
+    type Saved = ();
+    fn kuu(&self, c: &Component, values: &[f64], kuu: &mut Mat) {
+        Reference.kuu(c, values, kuu);
+    }
+    fn kuu_pullback(&self, c: &Component, values: &[f64], kuu_bar: &Mat, grad: &mut [f64]) {
+        Reference.kuu_pullback(c, values, kuu_bar, grad);
+    }
+    fn images(
+        &self,
+        c: &Component,
+        values: &[f64],
+        batch: &Batch,
+        need: Need,
+        saved: &mut (),
+        cov: &mut Cov,
+    ) {
+        Reference.images(c, values, batch, need, saved, cov);
+        // Two components: one evaluation is two calls.
+        let call = self.calls.fetch_add(1, Ordering::Relaxed) / 2;
+        if (self.from..self.from + self.bad).contains(&call) {
+            cov.kuf[0].fill(f64::NAN);
+        }
+    }
+    fn images_pullback(
+        &self,
+        c: &Component,
+        values: &[f64],
+        batch: &Batch,
+        saved: &mut (),
+        cov_bar: &Cov,
+        grad: &mut [f64],
+    ) {
+        Reference.images_pullback(c, values, batch, saved, cov_bar, grad);
+    }
+}
+
+fn faulty(from: i64, bad: i64) -> Faulty {
+    Faulty { from, bad, calls: AtomicI64::new(0) }
+}
+
+#[test]
+fn a_failed_step_is_rolled_back_and_shrunk_and_recovers() {
+    let data = classes(20, 1);
+    let (mut model, values) = build(&probit(), &data);
+    let recovery = RecoverySpec { calm: 6, ..RecoverySpec::default() };
+    let spec = TrainSpec { recovery, ..settings(QStep::Natural) };
+    let engine = faulty(12, 2);
+    let mut trainer = Trainer::new(&mut model, &engine, &data, &spec, values).unwrap();
+    let mut at_ten = Vec::new();
+    for _ in 0..13 {
+        if trainer.steps_taken() == 10 {
+            at_ten = trainer.values().to_vec();
+        }
+        trainer.step().unwrap();
+    }
+    assert_eq!(trainer.values(), at_ten, "back to the copy made at step 10");
+    assert!(trainer.adam.state().first.iter().all(|m| *m == 0.0), "moments are forgotten");
+    let second = trainer.step().unwrap();
+    let Some(Event::RolledBack { cause, to_step, scale }) = second.event else { panic!("{second:?}") };
+    assert!(matches!(cause, NumericalError::NonFinite { .. }));
+    assert_eq!((to_step, scale), (10, 0.25));
+    let quarter = trainer.step().unwrap();
+    assert!(quarter.event.is_none() && quarter.bound.expectation.is_finite());
+    for _ in 0..9 {
+        trainer.step().unwrap();
+    }
+    assert_eq!(trainer.counts().roll_backs, 2);
+    assert_eq!(trainer.scale(), 0.5, "one halving taken back after six calm steps, the other not yet");
+}
+
+#[test]
+fn persistent_trouble_ends_in_an_error_that_names_everything() {
+    let data = classes(20, 1);
+    let (mut model, values) = build(&probit(), &data);
+    let spec = TrainSpec { steps: 100, ..settings(QStep::Adam) };
+    let engine = faulty(4, 1000);
+    let mut trainer = Trainer::new(&mut model, &engine, &data, &spec, values).unwrap();
+    let err = trainer.run(always, &mut []).unwrap_err();
+    let Error::Numerical(NumericalError::Diverged {
+        step,
+        tries,
+        last_bound,
+        component,
+        first,
+        second,
+        gap,
+        cause,
+    }) = err
+    else {
+        panic!("{err}")
+    };
+    assert_eq!((step, tries), (12, 8), "four good steps, eight roll-backs");
+    assert!(last_bound.is_finite() && gap > 0.0 && first < second);
+    assert!(["conv", "image"].contains(&component.as_str()));
+    assert!(matches!(*cause, NumericalError::NonFinite { .. }));
+}
+
+#[test]
+fn states_of_other_runs_are_refused() {
+    let data = classes(20, 1);
+    let (mut model, values) = build(&probit(), &data);
+    let spec = settings(QStep::Natural);
+    let state = Trainer::new(&mut model, &Reference, &data, &spec, values).unwrap().state();
+    let fewer = data.select(&[0, 1, 2]).unwrap();
+    let err = Trainer::resume(&mut model, &Reference, &fewer, &spec, state.clone()).unwrap_err();
+    assert!(err.to_string().contains("the sampler has 20 numbers, the model and data need 3"), "{err}");
+    let adam = settings(QStep::Adam);
+    let err = Trainer::resume(&mut model, &Reference, &data, &adam, state.clone()).unwrap_err();
+    assert!(err.to_string().contains("adam has"), "{err}");
+    let mut short = state;
+    short.values.pop();
+    assert!(Trainer::resume(&mut model, &Reference, &data, &spec, short).is_err());
+}
