@@ -1,1 +1,41 @@
-fn main() {}
+//! `cargo xtask`: the project's own commands. Run without arguments for a list.
+
+mod checks;
+mod fixtures;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Commands for working on convgp")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Format, lints and documentation, warnings denied
+    Check,
+    /// Everything CI runs: `check`, then all tests and doc-tests
+    Test,
+    /// Compare with golden files (schema: fixtures/README.md); fails past the tolerances stated there
+    Fixtures {
+        /// Files, or directories of `.json` files
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+        /// What computes the covariances
+        #[arg(long, value_enum, default_value_t = fixtures::EngineName::Reference)]
+        engine: fixtures::EngineName,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    match Arguments::parse().command {
+        Command::Check => checks::check()?,
+        Command::Test => checks::test()?,
+        Command::Fixtures { paths, engine } => return fixtures::run(&paths, engine),
+    }
+    Ok(ExitCode::SUCCESS)
+}
