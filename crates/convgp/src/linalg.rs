@@ -332,6 +332,31 @@ pub fn pack_lower(src: View<'_>, beta: f64, alpha: f64, packed: &mut [f64]) {
     }
 }
 
+/// Columns of a triangle that are unpacked together: with a thousand rows they fit the second-level cache, so that a
+/// packed triangle is read once from memory and never written out dense.
+pub const PANEL: usize = 64;
+
+/// Panels of a triangle of this order, as first column and width.
+pub fn panels(order: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..order).step_by(PANEL).map(move |start| (start, PANEL.min(order - start)))
+}
+
+/// Columns `start..start + width` of a packed lower triangle, rows from `start` on; zero above the diagonal.
+pub fn unpack_panel(packed: &[f64], order: usize, start: usize, width: usize, dst: &mut Mat) {
+    dst.resize(order - start, width);
+    for k in 0..width {
+        let (column, first) = (dst.col_mut(k), packed_column(order, start + k));
+        column[..k].fill(0.0);
+        column[k..].copy_from_slice(&packed[first..first + order - start - k]);
+    }
+}
+
+/// The part of a packed lower triangle that holds column `j`, from the diagonal down.
+pub fn packed_range(order: usize, j: usize) -> std::ops::Range<usize> {
+    let first = packed_column(order, j);
+    first..first + order - j
+}
+
 /// Dot product.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     // Eight running sums let the compiler vectorise; the order is fixed, so results repeat.

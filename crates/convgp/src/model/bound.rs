@@ -7,7 +7,7 @@ use crate::data::Batch;
 use crate::error::NumericalError;
 use crate::likelihood::{Expectations, Marginals};
 use crate::linalg::{CholeskyScratch, Mat, cholesky};
-use crate::variational::{PosteriorScratch, VarianceReport};
+use crate::variational::{Form, PosteriorScratch, VarianceReport};
 
 /// Times the jitter is multiplied by ten before a matrix is given up as indefinite.
 pub const JITTER_TRIES: usize = 6;
@@ -44,7 +44,7 @@ pub struct Workspace<E: Engine> {
     cholesky: CholeskyScratch,
     /// Jitter of each component relative to the mean diagonal of its `Kuu`.
     jitter: Vec<f64>,
-    /// Derivatives of the bound in every (constrained) parameter.
+    /// Derivatives of the bound in every (constrained) parameter; without `q`, which comes last, in natural form.
     pub grad: Vec<f64>,
 }
 
@@ -119,8 +119,8 @@ impl Model {
         self.evaluate(engine, values, batch, num_data, draw, Wanted { gradient: false, kl: true }, ws)
     }
 
-    /// The bound and, in `ws.grad`, its derivatives in every parameter. In natural form the entries of `q` stay zero:
-    /// they are moved by natural steps.
+    /// The bound and, in `ws.grad`, its derivatives in every parameter. In natural form `q`, whose numbers come last,
+    /// is left out: natural steps move it.
     pub fn elbo_and_grad<E: Engine>(
         &self,
         engine: &E,
@@ -249,8 +249,12 @@ impl Model {
         for bar in [&mut expect.mean_bar, &mut expect.var_bar, &mut expect.theta_bar] {
             bar.iter_mut().for_each(|b| *b *= scale);
         }
-        ws.grad.clear();
-        ws.grad.resize(values.len(), 0.0);
+        // The numbers of q come last. In covariance form their gradient is overwritten, in natural form they have none:
+        // either way nothing that large needs zeroing at every step.
+        let q = self.variational.slot().range();
+        let natural = self.variational.form() == Form::Natural;
+        ws.grad.resize(if natural { q.start } else { values.len() }, 0.0);
+        ws.grad[..q.start].fill(0.0);
         self.theta.of_mut(&mut ws.grad).copy_from_slice(&ws.expect.theta_bar);
         for (bar, cov) in ws.cov_bar.iter_mut().zip(&ws.cov) {
             bar.resize(cov.kuf.len(), cov.kuf[0].rows(), cov.kuf[0].cols());

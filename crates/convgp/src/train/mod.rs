@@ -19,6 +19,6 @@ mod trainer;
 pub use full_batch::{FullBatchReport, maximise_bound, maximise_collapsed};
 pub use observe::{Control, Moment, Observer, Trigger};
 pub use sampler::Sampler;
-pub use spec::{NaturalSpec, QStep, RecoverySpec, TrainError, TrainSpec};
+pub use spec::{ExperimentSpec, NaturalSpec, QStep, RecoverySpec, TrainError, TrainSpec};
 pub use state::{Counts, Good, TrainerState};
 pub use trainer::{Event, StepReport, Trainer};

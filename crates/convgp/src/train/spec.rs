@@ -1,7 +1,26 @@
 //! Settings of a training run.
 
+use crate::model::ModelSpec;
 use crate::optim::{AdamSpec, Schedule};
 use serde::{Deserialize, Serialize};
+
+/// A model and how it is trained: what the files in `specs/` hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExperimentSpec {
+    /// The model.
+    pub model: ModelSpec,
+    /// Its training.
+    #[serde(default)]
+    pub train: TrainSpec,
+}
+
+impl ExperimentSpec {
+    /// Reads a spec from TOML.
+    pub fn from_toml(text: &str) -> crate::Result<Self> {
+        Ok(toml::from_str(text)?)
+    }
+}
 
 /// How a model is trained. Every field has a default, so a spec names only what it changes.
 ///

@@ -136,10 +136,14 @@ impl Variational {
                 let a_rows = a.view().subrows(start, order);
                 let mut t_rows = t.view_mut().subrows_mut(start, order);
                 match self.form {
-                    Form::Covariance => pool.with(|r, _, _| {
-                        r.resize(order, order);
-                        unpack_lower(self.q_triangle(q, g, l), r.view_mut());
-                        linalg::mul_lower_t(t_rows, Into::Set, 1.0, r.view(), a_rows);
+                    Form::Covariance => pool.with(|panel, _, _| {
+                        let triangle = self.q_triangle(q, g, l);
+                        for (first, width) in linalg::panels(order) {
+                            linalg::unpack_panel(triangle, order, first, width, panel);
+                            let out = t_rows.as_mut().subrows_mut(first, width);
+                            let a = a_rows.subrows(first, order - first);
+                            gemm(out, Into::Set, 1.0, panel.view().transpose(), a);
+                        }
                     }),
                     Form::Natural => {
                         t_rows.copy_from(a_rows);

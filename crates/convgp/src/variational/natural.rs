@@ -3,7 +3,7 @@
 use super::{Form, PosteriorScratch, Variational};
 use crate::likelihood::Expectations;
 use crate::linalg::{
-    self, CholeskyScratch, Into, Mat, NotPositiveDefinite, cholesky, gemm_lower, pack_lower,
+    self, CholeskyScratch, Into, Mat, NotPositiveDefinite, cholesky, gemm, pack_lower,
 };
 use crate::params::{Layout, Transform, packed_column, packed_len};
 use rayon::prelude::*;
@@ -43,7 +43,7 @@ impl Variational {
             for (group, precision) in self.groups.iter().zip(&mut triangles) {
                 let (start, order) = (group.rows.start, group.order());
                 let rows = group.rows.clone();
-                pool.with(|work, weighted, _| {
+                pool.with(|panel, weighted, _| {
                     // weighted = A diag(-2 gv); its last use gives both updates.
                     weighted.resize(order, images);
                     let mut shift = vec![0.0; order];
@@ -55,11 +55,18 @@ impl Variational {
                         let c = expect.mean_bar[n * latents + l] + scale * m_a;
                         shift.iter_mut().zip(a_n).for_each(|(s, a)| *s += c * a);
                     }
-                    work.resize(order, order);
-                    let a_t = a.view().subrows(start, order).transpose();
-                    gemm_lower(work.view_mut(), Into::Set, 1.0, weighted.view(), a_t);
-                    (0..order).for_each(|i| work[(i, i)] += 1.0);
-                    pack_lower(work.view(), 1.0 - gamma, gamma, precision);
+                    for (first, width) in linalg::panels(order) {
+                        panel.resize(order - first, width);
+                        let weighted = weighted.view().subrows(first, order - first);
+                        let a = a.view().subrows(start + first, width);
+                        gemm(panel.view_mut(), Into::Set, gamma, weighted, a.transpose());
+                        for k in 0..width {
+                            let out = &mut precision[linalg::packed_range(order, first + k)];
+                            let new = &panel.col(k)[k..];
+                            out.iter_mut().zip(new).for_each(|(p, n)| *p = (1.0 - gamma) * *p + n);
+                            out[0] += gamma;
+                        }
+                    }
                     let theta = &mut theta[rows.clone()];
                     theta.iter_mut().zip(&shift).for_each(|(t, s)| *t = (1.0 - gamma) * *t + gamma * s);
                 });

@@ -3,13 +3,13 @@
 use super::{Form, PosteriorScratch, Variational};
 use crate::cov::Cov;
 use crate::likelihood::Expectations;
-use crate::linalg::{self, Into, Mat, View, cholesky_pullback, gemm, gemm_lower, unpack_lower};
-use crate::params::{packed_column, packed_len};
+use crate::linalg::{self, Into, Mat, View, cholesky_pullback, gemm};
+use crate::params::packed_len;
 use rayon::prelude::*;
 
 impl Variational {
     /// Given derivatives `gm`, `gv` of the scaled expectation term (in `expect`), writes cotangents of all covariances
-    /// and adds the gradient of `expectation - KL` in `q` to `grad` (covariance form only; natural steps need none).
+    /// and writes the gradient of `expectation - KL` in `q` into `grad` (covariance form only; natural steps need none).
     ///
     /// ```text
     /// dm_l = A gm_l - m_l
@@ -32,8 +32,11 @@ impl Variational {
         kuu_bar: &mut [Mat],
         grad: &mut [f64],
     ) {
-        let mut q_bar = vec![0.0; if self.form == Form::Covariance { self.slot().len() } else { 0 }];
-        self.pull_latents(values, expect, s, &mut q_bar);
+        let q_bar: &mut [f64] = match self.form {
+            Form::Covariance => self.slot().of_mut(grad),
+            Form::Natural => &mut [],
+        };
+        self.pull_latents(values, expect, s, q_bar);
         self.sum_a_bar(expect, s);
         for (c, phi) in kuu_bar.iter_mut().enumerate() {
             let m = chol[c].rows();
@@ -46,10 +49,8 @@ impl Variational {
             }
         }
         if !self.whitened {
-            self.unwhiten_pullback(values, chol, s, &mut q_bar, kuu_bar);
+            self.unwhiten_pullback(chol, s, q_bar, kuu_bar);
         }
-        let slot = self.slot().of_mut(grad);
-        slot.iter_mut().zip(&q_bar).for_each(|(g, q)| *g += q);
         for (c, phi) in kuu_bar.iter_mut().enumerate() {
             (0..phi.rows()).for_each(|i| phi[(i, i)] *= 0.5);
             cholesky_pullback(chol[c].view(), phi, &mut s.square);
@@ -93,23 +94,20 @@ impl Variational {
                     }
                     continue;
                 }
-                pool.with(|r, work, _| {
+                pool.with(|panel, product, _| {
                     let triangle = self.q_triangle(q, g, l);
-                    work.resize(order, order);
-                    gemm_lower(
-                        work.view_mut(),
-                        Into::Set,
-                        2.0,
-                        a.view().subrows(start, order),
-                        u.as_ref().transpose(),
-                    );
-                    linalg::pack_lower(work.view(), 0.0, 1.0, bars[g]);
-                    add_kl_bar(triangle, order, bars[g]);
-                    r.resize(order, order);
-                    unpack_lower(triangle, r.view_mut());
-                    work.resize(order, images);
-                    linalg::mul_lower(work.view_mut(), Into::Set, 2.0, r.view(), u.as_ref());
-                    u.copy_from(work.view());
+                    product.resize(order, images);
+                    product.fill(0.0);
+                    let a = a.view().subrows(start, order);
+                    for (first, width) in linalg::panels(order) {
+                        let (below, u) = (order - first, u.as_ref().subrows(first, width));
+                        linalg::unpack_panel(triangle, order, first, width, panel);
+                        let out = product.view_mut().subrows_mut(first, below);
+                        gemm(out, Into::Add, 2.0, panel.view(), u);
+                        gemm(panel.view_mut(), Into::Set, 2.0, a.subrows(first, below), u.transpose());
+                        write_factor_bar(panel, first, triangle, order, bars[g]);
+                    }
+                    u.copy_from(product.view());
                 });
             }
         });
@@ -172,12 +170,16 @@ fn base_bar(expect: &Expectations, latents: usize, clamped: &[bool], n: usize) -
     if clamped[n] { 0.0 } else { expect.var_bar[n * latents..(n + 1) * latents].iter().sum() }
 }
 
-/// Adds `-R + diag(1 / R[i, i])`.
-fn add_kl_bar(triangle: &[f64], order: usize, bar: &mut [f64]) {
-    bar.iter_mut().zip(triangle).for_each(|(b, r)| *b -= r);
-    for j in 0..order {
-        let i = packed_column(order, j);
-        bar[i] += 1.0 / triangle[i];
+/// Columns from `first` on: the data's part in `panel`, and `-R + diag(1 / R[i, i])` from the divergence.
+fn write_factor_bar(panel: &Mat, first: usize, triangle: &[f64], order: usize, bar: &mut [f64]) {
+    for k in 0..panel.cols() {
+        let range = linalg::packed_range(order, first + k);
+        let r = &triangle[range.clone()];
+        let out = &mut bar[range];
+        for ((out, data), r) in out.iter_mut().zip(&panel.col(k)[k..]).zip(r) {
+            *out = data - r;
+        }
+        out[0] += 1.0 / r[0];
     }
 }
 

@@ -56,7 +56,6 @@ impl Variational {
     /// each factor `L`: since `R_v = L^{-1} R_u`, `Phi` receives `dR_v R_v^T`, and `dm_v m_v^T` likewise.
     pub(super) fn unwhiten_pullback(
         &self,
-        _values: &[f64],
         chol: &[Mat],
         s: &PosteriorScratch,
         q_bar: &mut [f64],

@@ -176,28 +176,29 @@ pub struct LeafRows<T> {
 
 impl<T: Lane> LeafRows<T> {
     /// Scales rows for a leaf.
-    pub fn fill<'a>(&mut self, leaf: &LeafCols<T>, rows: impl Iterator<Item = &'a [f64]>) {
-        self.width = leaf.width();
-        self.data.clear();
-        self.norm.clear();
+    pub fn fill<'a>(&mut self, leaf: &LeafCols<T>, count: usize, row: impl Fn(usize) -> &'a [f64]) {
+        let (width, d) = (leaf.width(), leaf.depth());
+        self.width = width;
+        self.data.resize(count * width, T::default());
+        self.norm.resize(count, T::default());
         let factor = T::from_f64(leaf.row_factor());
-        let dims = leaf.leaf.dims.indices();
-        for row in rows {
-            let mut norm = 0.0;
-            let start = self.data.len();
-            for ((e, inverse), centre) in dims.clone().zip(&leaf.inverse).zip(&leaf.centre) {
-                let x = T::from_f64((row[e] - centre) * inverse);
-                norm += x.to_f64() * x.to_f64();
-                self.data.push(x * factor);
+        let dims = leaf.leaf.dims;
+        for ((r, data), norm) in self.data.chunks_exact_mut(width).enumerate().zip(&mut self.norm) {
+            let row = row(r);
+            let mut sum = T::default();
+            for (i, out) in data[..d].iter_mut().enumerate() {
+                let x = T::from_f64((row[dims.start + i * dims.step] - leaf.centre[i]) * leaf.inverse[i]);
+                sum += x * x;
+                *out = x * factor;
             }
             if leaf.leaf.ard {
-                for i in 0..leaf.depth() {
-                    let x = self.data[start + i].to_f64() / leaf.row_factor();
-                    self.data.push(T::from_f64(x * x));
+                for i in 0..d {
+                    let x = data[i].to_f64() / leaf.row_factor();
+                    data[d + i] = T::from_f64(x * x);
                 }
             }
-            self.data.push(T::from_f64(1.0));
-            self.norm.push(T::from_f64(norm));
+            data[width - 1] = T::from_f64(1.0);
+            *norm = sum;
         }
     }
 }
@@ -217,7 +218,7 @@ impl<T: Lane> Rows<T> {
         self.count = count;
         self.leaves.resize_with(cols.leaves().count(), LeafRows::default);
         for (rows, (_, leaf)) in self.leaves.iter_mut().zip(cols.leaves()) {
-            rows.fill(leaf, (0..count).map(&row));
+            rows.fill(leaf, count, &row);
         }
     }
 }

@@ -13,11 +13,12 @@ use super::dense;
 use super::kff::{self, PairScratch, Pairs};
 use super::merge::Merged;
 use super::micro::{
-    Lane, PairTile, TILE_ROWS, moments, pair_tile, scale_elements, table_add, table_sum,
+    Lane, PairTile, TILE_ROWS, dot, moments, pair_tile, scale_elements, table_add, table_sum, weighted_sum,
 };
 use crate::component::Component;
 use crate::cov::Need;
 use crate::kernel::{Leaf, Term};
+use rayon::prelude::*;
 
 /// Beyond this many views the pair table would be larger than the views themselves.
 const MAX_VIEWS: usize = 2048;
@@ -158,14 +159,18 @@ impl<T: Lane> Located<T> {
         let (padded, singles) = (cols.padded(), Self::singles(merged));
         let mut background: Vec<f64> = self.total.clone();
         let mut w = [T::default(); TILE_ROWS * 16];
+        let ones = [T::from_f64(1.0); TILE_ROWS];
         for at in places(rows.count, cols.panels) {
             let own = singles.min(at.row + at.rows) - at.row.min(singles);
             let column = at.panel * T::NR;
             for (row, &p) in merged.representatives[at.row..at.row + own].iter().enumerate() {
                 let source = &self.weighted[p as usize * padded + column..][..T::NR];
                 w[row * T::NR..(row + 1) * T::NR].copy_from_slice(source);
-                background[column..].iter_mut().zip(source).for_each(|(b, w)| *b -= w.to_f64());
             }
+            let mut own_sum = [T::default(); 16];
+            // SAFETY: `own` rows of NR weights and as many ones.
+            unsafe { weighted_sum(fma, own, ones.as_ptr(), w.as_ptr(), own_sum.as_mut_ptr()) };
+            background[column..].iter_mut().zip(&own_sum[..T::NR]).for_each(|(b, w)| *b -= w.to_f64());
             if own < at.rows {
                 let last = &mut w[own * T::NR..(own + 1) * T::NR];
                 last.iter_mut().zip(&background[column..]).for_each(|(w, b)| *w = T::from_f64(*b));
@@ -365,31 +370,38 @@ impl<T: Lane> PairTables<T> {
     fn new(leaf: &Leaf, theta: &[f64], blank: &[f64], len: usize, weights: &[f64]) -> Self {
         let count = weights.len();
         let ell = leaf.lengthscale(theta, 0);
+        let place = |p: usize| &blank[p * len..(p + 1) * len];
+        let squared = |p: usize, q: usize| -> f64 {
+            leaf.dims.indices().map(|d| (place(p)[d] - place(q)[d]).powi(2)).sum()
+        };
+        let evaluate = |squared: f64| {
+            let s = squared / (ell * ell);
+            let (value, slope) = leaf.radial.at(s);
+            (value, -2.0 * slope * s / ell)
+        };
+        // Places are usually whole pixels, so few squared distances occur: one evaluation each.
+        let farthest = (0..count).map(|p| squared(0, p).max(squared(count - 1, p))).fold(0.0, f64::max);
+        let known: Vec<(f64, f64)> = (0..=farthest as usize).map(|s| evaluate(s as f64)).collect();
+        let at = |s: f64| match known.get(s as usize) {
+            Some(&pair) if s.fract() == 0.0 => pair,
+            _ => evaluate(s),
+        };
         let (mut value, mut slope) = (vec![T::default(); count * count], vec![T::default(); count * count]);
         let (mut row_value, mut row_slope) = (vec![0.0; count], vec![0.0; count]);
-        // Places are usually whole pixels, so few squared distances occur: one evaluation each.
-        let mut known: Vec<Option<(f64, f64)>> = Vec::new();
-        let place = |p: usize| &blank[p * len..(p + 1) * len];
-        for p in 0..count {
-            for q in 0..count {
-                let squared: f64 = leaf.dims.indices().map(|d| (place(p)[d] - place(q)[d]).powi(2)).sum();
-                let evaluate = || {
-                    let s = squared / (ell * ell);
-                    let (value, slope) = leaf.radial.at(s);
-                    (value, -2.0 * slope * s / ell)
-                };
-                let key = squared as usize;
-                if key >= known.len() {
-                    known.resize(key + 1, None);
+        value
+            .par_chunks_mut(count)
+            .zip(slope.par_chunks_mut(count))
+            .zip(row_value.par_iter_mut().zip(&mut row_slope))
+            .enumerate()
+            .for_each(|(p, ((value, slope), (row_value, row_slope)))| {
+                for q in 0..count {
+                    let (v, d) = at(squared(p, q));
+                    value[q] = T::from_f64(v);
+                    slope[q] = T::from_f64(d);
+                    *row_value += weights[q] * v;
+                    *row_slope += weights[q] * d;
                 }
-                let whole = squared.fract() == 0.0;
-                let (v, d) = if whole { *known[key].get_or_insert_with(evaluate) } else { evaluate() };
-                value[p * count + q] = T::from_f64(v);
-                slope[p * count + q] = T::from_f64(d);
-                row_value[p] += weights[q] * v;
-                row_slope[p] += weights[q] * d;
-            }
-        }
+            });
         Self { leaf: leaf.clone(), value, slope, row_value, row_slope }
     }
 }
@@ -492,12 +504,18 @@ impl<T: Lane> SplitPairs<'_, T> {
             let above = (0..column).step_by(TILE_ROWS).map(|row| (row, TILE_ROWS.min(column - row), true));
             for (row, n, mirror) in above.chain([(column, own, false)]) {
                 let at = Place { row, rows: n, panel };
-                tile.evaluate(self.fma, &cols.terms[0], 0, rows, at, true);
+                tile.evaluate(self.fma, &cols.terms[0], 0, rows, at, self.wanted.theta);
                 for r in 0..n {
                     let start = places[row + r] as usize * count;
-                    for (j, &q) in places[column..column + own].iter().enumerate() {
-                        s2[r * T::NR + j] = self.tables.value[start + q as usize];
-                        d2[r * T::NR + j] = self.tables.slope[start + q as usize];
+                    let (value, slope) = (&self.tables.value[start..], &self.tables.slope[start..]);
+                    let columns = &places[column..column + own];
+                    for (out, &q) in s2[r * T::NR..].iter_mut().zip(columns) {
+                        *out = value[q as usize];
+                    }
+                    if self.wanted.theta {
+                        for (out, &q) in d2[r * T::NR..].iter_mut().zip(columns) {
+                            *out = slope[q as usize];
+                        }
                     }
                 }
                 let mut columns = [T::default(); 48];
@@ -518,7 +536,7 @@ impl<T: Lane> SplitPairs<'_, T> {
                     columns: columns.as_mut_ptr(),
                 };
                 // SAFETY: all buffers hold a tile, a panel or TILE_ROWS rows, as `PairTile` asks.
-                unsafe { pair_tile(self.fma, n, at_zero, &args) };
+                unsafe { pair_tile(self.fma, n, at_zero, self.wanted.theta, &args) };
                 let m = if mirror { 2.0 } else { 1.0 };
                 for j in 0..own {
                     let wj = w[column + j].to_f64();
@@ -553,14 +571,9 @@ impl<T: Lane> SplitPairs<'_, T> {
             }
             for (p, row) in self.tables.value.chunks_exact(count).enumerate() {
                 let mut lanes = [T::default(); 16];
-                for (a, b) in row.chunks_exact(16).zip(y.chunks_exact(16)) {
-                    for j in 0..16 {
-                        lanes[j] += a[j] * b[j];
-                    }
-                }
-                let tail = count / 16 * 16;
-                let rest: f64 = row[tail..].iter().zip(&y[tail..]).map(|(a, b)| a.to_f64() * b.to_f64()).sum();
-                out.row_sums[p] = self.tables.row_value[p] + rest + lanes.iter().map(|l| l.to_f64()).sum::<f64>();
+                // SAFETY: both hold `count` numbers.
+                unsafe { dot(self.fma, count, row.as_ptr(), y.as_ptr(), lanes.as_mut_ptr()) };
+                out.row_sums[p] = self.tables.row_value[p] + lanes.iter().map(|l| l.to_f64()).sum::<f64>();
             }
         }
         for (r, &p) in places.iter().enumerate() {
