@@ -1,5 +1,6 @@
 //! `cargo xtask`: the project's own commands. Run without arguments for a list.
 
+mod bench;
 mod checks;
 mod fixtures;
 
@@ -29,6 +30,14 @@ enum Command {
         #[arg(long, value_enum, default_value_t = fixtures::EngineName::Reference)]
         engine: fixtures::EngineName,
     },
+    /// Measure: the machine's limits, kernels, training steps, growth, prediction (bench/peers compares with others)
+    Bench(bench::Options),
+    /// One configuration, for `bench` to run in a process of its own
+    #[command(hide = true)]
+    BenchChild {
+        /// What to measure, in JSON
+        job: String,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -36,6 +45,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Check => checks::check()?,
         Command::Test => checks::test()?,
         Command::Fixtures { paths, engine } => return fixtures::run(&paths, engine),
+        Command::Bench(options) => bench::run(&options)?,
+        Command::BenchChild { job } => bench::child::run(&job)?,
     }
     Ok(ExitCode::SUCCESS)
 }
