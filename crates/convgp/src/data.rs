@@ -15,7 +15,9 @@ pub const MOST_VALUES: usize = 1 << 28;
 pub enum DataError {
     #[error("an image shape needs at least one row, column and channel; got {height} x {width} x {channels}")]
     EmptyShape { height: usize, width: usize, channels: usize },
-    #[error("an image of {height} x {width} x {channels} values is too large; at most {MOST_VALUES} are possible")]
+    #[error(
+        "an image of {height} x {width} x {channels} values is too large; at most {MOST_VALUES} are possible"
+    )]
     ImageTooLarge { height: usize, width: usize, channels: usize },
     #[error("there are no images; a data set needs at least one")]
     Empty,

@@ -6,8 +6,8 @@ mod predict;
 mod restore;
 mod spec;
 
-pub use bound::{Bound, Workspace};
 pub(crate) use bound::Wanted;
+pub use bound::{Bound, Workspace};
 pub use init::Inducing;
 pub use predict::{JointPrediction, Predictor};
 pub use spec::{ComponentSpec, InducingInit, InducingSpec, Jitter, ModelSpec, PosteriorSpec, Weights};

@@ -2,9 +2,7 @@
 
 use super::{Form, PosteriorScratch, Variational};
 use crate::likelihood::Expectations;
-use crate::linalg::{
-    self, CholeskyScratch, Into, Mat, NotPositiveDefinite, cholesky, gemm, pack_lower,
-};
+use crate::linalg::{self, CholeskyScratch, Into, Mat, NotPositiveDefinite, cholesky, gemm, pack_lower};
 use crate::params::{Layout, Transform, packed_column, packed_len};
 use rayon::prelude::*;
 

@@ -97,7 +97,10 @@ pub fn pairs<T: Lane>(
     let groups: Vec<&[usize]> = images.chunks(T::NR).collect();
     s.planes.resize_with(groups.len(), Vec::new);
     let inverse = 1.0 / job.leaf.lengthscale(job.theta, 0);
-    s.planes.par_iter_mut().zip(&groups).for_each(|(planes, images)| interleave(batch, images, inverse, planes));
+    s.planes
+        .par_iter_mut()
+        .zip(&groups)
+        .for_each(|(planes, images)| interleave(batch, images, inverse, planes));
     s.tasks.resize_with(groups.len() * SLICES, Task::default);
     let planes = &s.planes;
     s.tasks.par_iter_mut().enumerate().for_each(|(i, task)| {
@@ -161,7 +164,10 @@ fn collect<T: Lane>(job: &BoxJob<'_>, tasks: &[Task<T>], lane: usize, diagonal: 
     out.row_sums.clear();
     if job.wanted.weights {
         out.row_sums.extend(
-            job.weights.iter().enumerate().map(|(p, w)| c * (w + sum(&|t| t.rows[p * T::NR + lane].to_f64()))),
+            job.weights
+                .iter()
+                .enumerate()
+                .map(|(p, w)| c * (w + sum(&|t| t.rows[p * T::NR + lane].to_f64()))),
         );
     }
 }
@@ -241,7 +247,18 @@ impl<T: Lane> Task<T> {
                     let (rp, rq) = (rows.add(p * T::NR), rows.add(q * T::NR));
                     add_rows(job.fma, nx, wp, wq, &raw const fast, v, rp, rq);
                 }
-                add_totals(job.fma, nx, job.wanted.theta, wp, wq, v, s, d, total.as_mut_ptr(), distance.as_mut_ptr());
+                add_totals(
+                    job.fma,
+                    nx,
+                    job.wanted.theta,
+                    wp,
+                    wq,
+                    v,
+                    s,
+                    d,
+                    total.as_mut_ptr(),
+                    distance.as_mut_ptr(),
+                );
             }
         }
         for lane in 0..T::NR {

@@ -1,6 +1,6 @@
 //! Rows against columns without any sum over views: `Kuu`, whole images, and the tables of located kernels.
 
-use super::cols::{Cols, Rows, Tile, TermCols, places};
+use super::cols::{Cols, Rows, TermCols, Tile, places};
 use super::micro::{Lane, moments, scale_elements, weighted_sum};
 
 /// `out[row][column] = k(row, column)`, rows of `cols.padded()` numbers.

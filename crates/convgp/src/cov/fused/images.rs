@@ -115,9 +115,7 @@ pub fn forward<T: Lane>(
         let pixel_terms = located.as_ref().map_or(terms, |l| l.pixel_terms());
         saved.cols.fill(pixel_terms, theta, c.inducing(), |m| c.z(values, m), None);
         let bytes = batch.len() * saved.cols.moments_len() * size_of::<T>();
-        let handover = tricks.handover
-            && need == Need::Gradient
-            && bytes <= HANDOVER_BYTES;
+        let handover = tricks.handover && need == Need::Gradient && bytes <= HANDOVER_BYTES;
         let job = Job { tricks, fma, terms: pixel_terms, theta, response, weights, need, handover };
         let images = &mut saved.images[r];
         images.resize_with(batch.len(), SavedImage::default);
@@ -308,9 +306,16 @@ pub fn pullback<T: Lane>(
         dense::finish_variances(&saved.cols, theta, &sums.groups, &mut theta_bar);
         theta_bar.iter_mut().zip(&sums.theta).for_each(|(t, s)| *t += s);
         if let Some(located) = located {
-            located.finish(fma, &sums.table, &sums.background, &mut sums.weights, &mut theta_bar, |m, k, g| {
-                z_bar[m * e + k] += g;
-            });
+            located.finish(
+                fma,
+                &sums.table,
+                &sums.background,
+                &mut sums.weights,
+                &mut theta_bar,
+                |m, k, g| {
+                    z_bar[m * e + k] += g;
+                },
+            );
         }
         response.add_weights_bar(&sums.weights, grad);
     }
@@ -390,7 +395,16 @@ impl<T: Lane> PullTask<'_, T> {
         s.rows(self.cols, self.response, batch.image(n), &image.merged);
         if let Some(located) = self.located {
             let Scratch { rows, tile, g, .. } = s;
-            located.kuf_bar(self.fma, self.cols, rows, &image.merged, g, tile, &mut sums.table, &mut sums.background);
+            located.kuf_bar(
+                self.fma,
+                self.cols,
+                rows,
+                &image.merged,
+                g,
+                tile,
+                &mut sums.table,
+                &mut sums.background,
+            );
         } else if weighted {
             let Scratch { rows, tile, g, rows_bar, .. } = s;
             rows_bar.resize(image.merged.rows(), 0.0);

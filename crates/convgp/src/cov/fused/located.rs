@@ -310,7 +310,9 @@ impl<T: Lane> Located<T> {
                 all_rows.fill(&all_cols, self.weights.len(), &view);
                 let weights: Vec<T> = self.weights.iter().map(|&w| T::from_f64(w)).collect();
                 let terms = &self.terms;
-                kff::pairs(fma, &all_cols, terms, theta, &all_rows, view, &weights, wanted, tile, scratch, out);
+                kff::pairs(
+                    fma, &all_cols, terms, theta, &all_rows, view, &weights, wanted, tile, scratch, out,
+                );
             }
         }
     }
@@ -435,7 +437,8 @@ impl<T: Lane> SplitPairs<'_, T> {
         let mut cols = Cols::default();
         cols.fill(terms, self.theta, singles, &row, Some(self.like));
         // Values and distance slopes against the background; zero when there is none, and then c_pq = k_pq.
-        let (kb, eb) = if split { self.against_background(rows, row(singles), tile) } else { Default::default() };
+        let (kb, eb) =
+            if split { self.against_background(rows, row(singles), tile) } else { Default::default() };
         let at_zero = f64::from(u8::from(split));
         let sums = self.sum_pairs(&cols, rows, places, &kb, &eb, at_zero, tile);
         let c = cols.terms[0].coefficient.to_f64();

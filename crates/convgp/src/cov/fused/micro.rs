@@ -598,7 +598,9 @@ mod tests {
                 let mut m = vec![T::from_f64(0.5); (d + 2) * nr];
                 moments(fma, rows, d + 2, x.as_ptr(), d + 2, t.as_ptr(), m.as_mut_ptr());
                 let exact: Vec<f64> = (0..(d + 2) * nr)
-                    .map(|i| 0.5 + (0..rows).map(|r| at(r, i / nr) * t[r * nr + i % nr].to_f64()).sum::<f64>())
+                    .map(|i| {
+                        0.5 + (0..rows).map(|r| at(r, i / nr) * t[r * nr + i % nr].to_f64()).sum::<f64>()
+                    })
                     .collect();
                 close(&m, &exact, tolerance);
                 let w = random::<T>(rows, rng);
