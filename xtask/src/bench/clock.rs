@@ -95,7 +95,7 @@ impl Others {
         let others = ((busy - self.busy) - (own - self.own)).max(0.0);
         let cores = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
         let percent = 100.0 * others / (self.start.elapsed().as_secs_f64() * cores);
-        percent.is_finite().then(|| (10.0 * percent).round() / 10.0)
+        busy.is_finite().then(|| (10.0 * percent).round() / 10.0)
     }
 }
 
