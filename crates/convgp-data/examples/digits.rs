@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         inducing = { count = 100 }
         "#,
     )?;
-    let engine = Fused::default();
+    let engine = Fused::<f32>::default();
     let (mut model, values) = Model::new(&spec, Some(train.images()), &mut Rng::new(0))?;
     let plan = TrainSpec { steps: 200, batch_size: 100, ..TrainSpec::default() };
     let mut trainer = Trainer::new(&mut model, &engine, &train, &plan, values)?;

@@ -64,7 +64,8 @@ pub fn save_model(path: &Path, model: &Model, values: &[f64], class_names: &[Str
         .map_err(|_| crate::error::NumericalError::IndefinitePosterior { latent: 0 })?;
     let q = variational.slot().range();
     // Natural form marks q as frozen for its own purposes; that is not the user's wish.
-    let frozen = |e: &&Entry| !e.trainable && !(natural && q.contains(&e.slot.range().start));
+    let moved_by_natural_steps = |e: &Entry| natural && q.contains(&e.slot.range().start);
+    let frozen = |e: &&Entry| !(e.trainable || moved_by_natural_steps(e));
     let header = Header {
         format_version: FORMAT_VERSION,
         image: model.spec().image,
