@@ -34,7 +34,7 @@ pub struct Demo {
     /// Training steps, if not those of the spec.
     #[arg(long)]
     steps: Option<u64>,
-    /// Where the model is saved [default: rectangles-<MODEL>.safetensors].
+    /// Where the model is saved (default: rectangles-MODEL.safetensors).
     #[arg(long)]
     out: Option<PathBuf>,
 }
