@@ -10,6 +10,7 @@
 //! | `merge` | cutting out views and merging equal ones |
 //! | `kuf`, `kff` | the two sums over views, with their derivatives |
 //! | `boxes` | kff by box filters, for windows that do not merge |
+//! | `tables` | the innermost loops of located kernels |
 //! | `located` | kernels with a factor that only depends on a view's place |
 //! | `whole` | responses with a single view, such as whole images |
 //! | `dense` | rows against columns without a sum: Kuu, whole images, tables |
@@ -24,6 +25,7 @@ mod kuf;
 mod located;
 mod merge;
 pub(crate) mod micro;
+mod tables;
 mod whole;
 
 use super::{Cov, Engine, Need, Reference};
