@@ -125,9 +125,8 @@ impl<'a, E: Engine> Collapsed<'a, E> {
             let saved = &mut E::Saved::default();
             self.engine.images(c, values, &self.batch, Need::Value, saved, &mut cov);
             for b in v.blocks().iter().filter(|b| b.component == i) {
-                let mut rows = a.view_mut().subrows_mut(b.rows.start, b.rows.len());
-                rows.copy_from(cov.kuf[b.response].view());
-                linalg::par_solve_lower(factor.view(), rows);
+                let rows = a.view_mut().subrows_mut(b.rows.start, b.rows.len());
+                linalg::par_solve_lower_of(factor.view(), cov.kuf[b.response].view(), rows);
                 base.iter_mut().zip(&cov.kff[b.response]).for_each(|(s, k)| *s += k);
             }
             chol.push(factor);

@@ -10,6 +10,7 @@ use faer::{Accum, Par};
 use rayon::prelude::*;
 
 use crate::params::packed_column;
+use std::ops::Range;
 
 /// Borrowed matrix; has `subrows`, `subcols`, `submatrix`, `transpose` and indexing.
 pub type View<'a> = faer::MatRef<'a, f64>;
@@ -100,11 +101,14 @@ impl Mat {
     }
     /// Copies the lower triangle onto the upper one.
     pub fn mirror_lower(&mut self) {
-        for j in 0..self.cols {
-            for i in j + 1..self.rows {
-                self.data[i * self.rows + j] = self.data[j * self.rows + i];
+        let n = self.rows;
+        for_tiles(n, |columns, rows| {
+            for j in columns {
+                for i in rows.start.max(j + 1)..rows.end {
+                    self.data[i * n + j] = self.data[j * n + i];
+                }
             }
-        }
+        });
     }
 }
 
@@ -185,8 +189,8 @@ pub fn invert_lower(dst: ViewMut<'_>, l: View<'_>) {
     triangular_inverse::invert_lower_triangular(dst, l, Par::Seq);
 }
 
-/// Applies `f` to fixed column chunks of `rhs` in parallel.
-fn by_columns(rhs: ViewMut<'_>, f: impl Fn(ViewMut<'_>) + Sync + Send) {
+/// Applies `f` to the first column and the columns of fixed chunks of `rhs`, in parallel.
+fn by_columns(rhs: ViewMut<'_>, f: impl Fn(usize, ViewMut<'_>) + Sync + Send) {
     let (mut chunks, mut rest) = (Vec::with_capacity(rhs.ncols() / COLUMNS + 1), rhs);
     while rest.ncols() > COLUMNS {
         let (head, tail) = rest.split_at_col_mut(COLUMNS);
@@ -194,17 +198,28 @@ fn by_columns(rhs: ViewMut<'_>, f: impl Fn(ViewMut<'_>) + Sync + Send) {
         rest = tail;
     }
     chunks.push(rest);
-    chunks.into_par_iter().for_each(f);
+    chunks.into_par_iter().enumerate().for_each(|(i, chunk)| f(i * COLUMNS, chunk));
 }
 
-/// [`solve_lower`] with the columns of `rhs` shared between threads.
-pub fn par_solve_lower(l: View<'_>, rhs: ViewMut<'_>) {
-    by_columns(rhs, |chunk| solve_lower(l, chunk));
+/// `dst <- l^{-1} src` with the columns shared between threads.
+pub fn par_solve_lower_of(l: View<'_>, src: View<'_>, dst: ViewMut<'_>) {
+    by_columns(dst, |first, mut chunk| {
+        chunk.copy_from(src.subcols(first, chunk.ncols()));
+        solve_lower(l, chunk);
+    });
+}
+
+/// `dst <- l^{-T} src` with the columns shared between threads.
+pub fn par_solve_lower_t_of(l: View<'_>, src: View<'_>, dst: ViewMut<'_>) {
+    by_columns(dst, |first, mut chunk| {
+        chunk.copy_from(src.subcols(first, chunk.ncols()));
+        solve_lower_t(l, chunk);
+    });
 }
 
 /// [`solve_lower_t`] with the columns of `rhs` shared between threads.
 pub fn par_solve_lower_t(l: View<'_>, rhs: ViewMut<'_>) {
-    by_columns(rhs, |chunk| solve_lower_t(l, chunk));
+    by_columns(rhs, |_, chunk| solve_lower_t(l, chunk));
 }
 
 /// Scratch of [`cholesky`], kept by the caller.
@@ -256,44 +271,32 @@ pub fn cholesky_by_blocks(
 /// `Phi -> -sym(L^{-T} Phi L^{-1})`, the pullback of `K = L L^T` for a lower triangular `Phi` (diagonal already halved).
 ///
 /// On entry `phi` holds the lower triangle, on exit the symmetric result. Work: 4/3 M^3 flops, shared between threads.
-pub fn cholesky_pullback(l: View<'_>, phi: &mut Mat, scratch: &mut Mat) {
+pub fn cholesky_pullback(l: View<'_>, phi: &mut Mat) {
     let n = phi.rows();
-    // Y^T = L^{-T} Phi^T is upper triangular: columns up to j only meet the leading j x j part of L.
-    transpose_lower_into(phi, scratch);
-    scratch.data.par_chunks_mut(n * COLUMNS).enumerate().for_each(|(chunk, columns)| {
-        let width = columns.len() / n;
-        let rows = chunk * COLUMNS + width;
-        let rhs = ViewMut::from_column_major_slice_mut(columns, n, width).subrows_mut(0, rows);
-        solve_lower_t(l.submatrix(0, 0, rows, rows), rhs);
+    // Phi L^{-1}, that is L^{-T} Phi^T: the first rows of Phi only meet the leading part of L.
+    phi.zero_upper();
+    by_columns(phi.view_mut().transpose_mut(), |first, chunk| {
+        let end = first + chunk.ncols();
+        solve_lower_t(l.submatrix(0, 0, end, end), chunk.subrows_mut(0, end));
     });
-    transpose_into(scratch, phi);
     par_solve_lower_t(l, phi.view_mut());
-    transpose_into(phi, scratch);
-    phi.data.iter_mut().zip(&scratch.data).for_each(|(x, xt)| *x = -0.5 * (*x + xt));
-}
-
-/// `dst = src^T` for square matrices, reading only the lower triangle of `src`; the rest is zero.
-fn transpose_lower_into(src: &Mat, dst: &mut Mat) {
-    dst.resize(src.cols, src.rows);
-    dst.fill(0.0);
-    for j in 0..src.cols {
-        for i in j..src.rows {
-            dst.data[i * src.cols + j] = src.data[j * src.rows + i];
-        }
-    }
-}
-
-/// `dst = src^T`, by small tiles so that neither side misses the cache.
-fn transpose_into(src: &Mat, dst: &mut Mat) {
-    const TILE: usize = 16;
-    dst.resize(src.cols, src.rows);
-    for j0 in (0..src.cols).step_by(TILE) {
-        for i0 in (0..src.rows).step_by(TILE) {
-            for j in j0..(j0 + TILE).min(src.cols) {
-                for i in i0..(i0 + TILE).min(src.rows) {
-                    dst.data[i * src.cols + j] = src.data[j * src.rows + i];
-                }
+    for_tiles(n, |columns, rows| {
+        for j in columns {
+            for i in rows.start.max(j)..rows.end {
+                let x = -0.5 * (phi.data[j * n + i] + phi.data[i * n + j]);
+                (phi.data[j * n + i], phi.data[i * n + j]) = (x, x);
             }
+        }
+    });
+}
+
+/// Ranges of columns and rows of small tiles that cover the lower triangle of a matrix of order `n`: what works on an
+/// element and its mirror image tile by tile misses the cache on neither side.
+fn for_tiles(n: usize, mut f: impl FnMut(Range<usize>, Range<usize>)) {
+    const TILE: usize = 16;
+    for j in (0..n).step_by(TILE) {
+        for i in (j..n).step_by(TILE) {
+            f(j..(j + TILE).min(n), i..(i + TILE).min(n));
         }
     }
 }
@@ -362,6 +365,17 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
         }
     }
     sums.iter().sum::<f64>() + tail
+}
+
+/// Whether every number is finite.
+pub fn all_finite(values: &[f64]) -> bool {
+    // Zero times a number that is not finite is not a number, and sums keep it: no branch, so it vectorises.
+    values.par_chunks(1 << 14).all(|part| {
+        let (chunks, mut sums) = (part.chunks_exact(8), [0.0; 8]);
+        let tail = chunks.remainder().iter().all(|v| v.is_finite());
+        chunks.for_each(|c| (0..8).for_each(|i| sums[i] += 0.0 * c[i]));
+        tail && sums.iter().all(|s| *s == 0.0)
+    })
 }
 
 /// Squared Euclidean norm.

@@ -36,10 +36,10 @@ pub trait Radial: std::fmt::Debug + Send + Sync + 'static {
 pub trait RadialFn: std::fmt::Debug + Send + Sync {
     /// `phi(s)` and `phi'(s)` in double precision.
     fn at(&self, s: f64) -> (f64, f64);
-    /// Replaces distances by values; `slope`, when given, receives the slopes.
-    fn tile_f32(&self, s: &mut [f32], slope: Option<&mut [f32]>, fma: bool);
+    /// Writes the values at equally many distances and, when asked, the slopes.
+    fn tile_f32(&self, s: &[f32], value: &mut [f32], slope: Option<&mut [f32]>, fma: bool);
     /// The same in double precision.
-    fn tile_f64(&self, s: &mut [f64], slope: Option<&mut [f64]>, fma: bool);
+    fn tile_f64(&self, s: &[f64], value: &mut [f64], slope: Option<&mut [f64]>, fma: bool);
     /// See [`Radial::SMOOTH`].
     fn smooth(&self) -> bool;
     /// See [`Radial::SINGLE`].
@@ -50,11 +50,11 @@ impl<R: Radial> RadialFn for R {
     fn at(&self, s: f64) -> (f64, f64) {
         R::value_and_slope(s)
     }
-    fn tile_f32(&self, s: &mut [f32], slope: Option<&mut [f32]>, fma: bool) {
-        run::<R, f32>(s, slope, fma);
+    fn tile_f32(&self, s: &[f32], value: &mut [f32], slope: Option<&mut [f32]>, fma: bool) {
+        run::<R, f32>(s, value, slope, fma);
     }
-    fn tile_f64(&self, s: &mut [f64], slope: Option<&mut [f64]>, fma: bool) {
-        run::<R, f64>(s, slope, fma);
+    fn tile_f64(&self, s: &[f64], value: &mut [f64], slope: Option<&mut [f64]>, fma: bool) {
+        run::<R, f64>(s, value, slope, fma);
     }
     fn smooth(&self) -> bool {
         R::SMOOTH
@@ -64,7 +64,7 @@ impl<R: Radial> RadialFn for R {
     }
 }
 
-fn run<R: Radial, T: Real>(s: &mut [T], slope: Option<&mut [T]>, fma: bool)
+fn run<R: Radial, T: Real>(s: &[T], value: &mut [T], slope: Option<&mut [T]>, fma: bool)
 where
     Fma<T>: Real,
 {
@@ -72,26 +72,26 @@ where
     if fma {
         // SAFETY: `fma` is only set where avx2 and fma were detected; `Fma<T>` is a transparent wrapper of `T`.
         unsafe {
-            let s = std::slice::from_raw_parts_mut(s.as_mut_ptr().cast::<Fma<T>>(), s.len());
-            let slope =
-                slope.map(|d| std::slice::from_raw_parts_mut(d.as_mut_ptr().cast::<Fma<T>>(), d.len()));
-            return run_fma::<R, Fma<T>>(s, slope);
+            let s = std::slice::from_raw_parts(s.as_ptr().cast::<Fma<T>>(), s.len());
+            let fast = |v: &mut [T]| std::slice::from_raw_parts_mut(v.as_mut_ptr().cast(), v.len());
+            return run_fma::<R, Fma<T>>(s, fast(value), slope.map(fast));
         }
     }
     let _ = fma;
-    body::<R, T>(s, slope);
+    body::<R, T>(s, value, slope);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn run_fma<R: Radial, T: Real>(s: &mut [T], slope: Option<&mut [T]>) {
-    body::<R, T>(s, slope);
+fn run_fma<R: Radial, T: Real>(s: &[T], value: &mut [T], slope: Option<&mut [T]>) {
+    body::<R, T>(s, value, slope);
 }
 
 #[inline(always)]
-fn body<R: Radial, T: Real>(s: &mut [T], slope: Option<&mut [T]>) {
+fn body<R: Radial, T: Real>(s: &[T], value: &mut [T], slope: Option<&mut [T]>) {
+    let pairs = s.iter().zip(value);
     match slope {
-        None => s.iter_mut().for_each(|s| *s = R::value_and_slope(*s).0),
-        Some(slope) => s.iter_mut().zip(slope).for_each(|(s, d)| (*s, *d) = R::value_and_slope(*s)),
+        None => pairs.for_each(|(s, v)| *v = R::value_and_slope(*s).0),
+        Some(slope) => pairs.zip(slope).for_each(|((s, v), d)| (*v, *d) = R::value_and_slope(*s)),
     }
 }

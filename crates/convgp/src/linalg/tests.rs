@@ -52,9 +52,9 @@ fn factor_solves_and_inverts() {
         l.zero_upper();
         let lt = Mat::from_fn(n, n, |i, j| l[(j, i)]);
         assert_close(&naive(&l, &lt), &k);
-        let mut x = k.clone();
-        par_solve_lower(l.view(), x.view_mut());
-        par_solve_lower_t(l.view(), x.view_mut());
+        let (mut half, mut x) = (Mat::zeros(n, n), Mat::zeros(n, n));
+        par_solve_lower_of(l.view(), k.view(), half.view_mut());
+        par_solve_lower_t_of(l.view(), half.view(), x.view_mut());
         assert_close(&x, &Mat::from_fn(n, n, |i, j| f64::from(u8::from(i == j))));
         let mut inverse = Mat::zeros(n, n);
         invert_lower(inverse.view_mut(), l.view());
@@ -92,7 +92,7 @@ fn cholesky_pullback_matches_differences() {
     let mut phi = Mat::zeros(n, n);
     mul_lower_t(phi.view_mut(), Into::Set, -1.0, l.view(), c.view());
     (0..n).for_each(|i| phi[(i, i)] *= 0.5);
-    cholesky_pullback(l.view(), &mut phi, &mut Mat::default());
+    cholesky_pullback(l.view(), &mut phi);
     for (i, j) in [(0, 0), (5, 2), (36, 36), (20, 19), (36, 0)] {
         let h = 1e-5;
         let at = |step: f64| {
@@ -125,8 +125,8 @@ fn chunked_solves_equal_sequential_ones() {
     let mut l = positive_definite(n, 5);
     cholesky(l.view_mut(), &mut CholeskyScratch::default()).unwrap();
     let rhs = random(n, cols, 6);
-    let mut parallel = rhs.clone();
-    par_solve_lower(l.view(), parallel.view_mut());
+    let mut parallel = Mat::zeros(n, cols);
+    par_solve_lower_of(l.view(), rhs.view(), parallel.view_mut());
     for start in (0..cols).step_by(COLUMNS) {
         let width = COLUMNS.min(cols - start);
         let mut chunk = Mat::from_fn(n, width, |i, j| rhs[(i, start + j)]);
@@ -151,4 +151,15 @@ fn packing_round_trips() {
 fn dot_is_a_dot() {
     let a: Vec<f64> = (0..19).map(f64::from).collect();
     assert_eq!(dot(&a, &a), (0..19).map(|i| f64::from(i * i)).sum::<f64>());
+}
+
+#[test]
+fn a_single_number_that_is_not_finite_is_noticed() {
+    let mut x = vec![1e300; 40_003];
+    assert!(all_finite(&x) && all_finite(&[]));
+    for (i, bad) in [(0, f64::NAN), (17_000, f64::INFINITY), (40_002, f64::NEG_INFINITY)] {
+        let good = std::mem::replace(&mut x[i], bad);
+        assert!(!all_finite(&x));
+        x[i] = good;
+    }
 }

@@ -116,6 +116,7 @@ impl Model {
         draw: u64,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
+        self.check_values(values)?;
         self.evaluate(engine, values, batch, num_data, draw, Wanted { gradient: false, kl: true }, ws)
     }
 
@@ -130,6 +131,7 @@ impl Model {
         draw: u64,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
+        self.check_values(values)?;
         self.evaluate(engine, values, batch, num_data, draw, Wanted { gradient: true, kl: true }, ws)
     }
 
@@ -139,6 +141,7 @@ impl Model {
         self.variational.natural_step(gamma, clip, &ws.expect, &ws.posterior, values);
     }
 
+    /// An evaluation at values that are known to be finite.
     #[allow(clippy::too_many_arguments)] // the public signature plus what is wanted
     pub(crate) fn evaluate<E: Engine>(
         &self,
@@ -150,7 +153,6 @@ impl Model {
         wanted: Wanted,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
-        self.check_values(values)?;
         self.check_batch(batch)?;
         ws.resize(self.components.len());
         let mut bound = Bound::default();
@@ -185,12 +187,16 @@ impl Model {
         let need = if gradient { Need::Gradient } else { Need::Value };
         for (i, c) in self.components.iter().enumerate() {
             engine.kuu(c, values, &mut ws.kuu[i]);
-            let (jitter, raised) =
-                self.factorise(i, values, &ws.kuu[i], &mut ws.chol[i], &mut ws.cholesky)?;
+            // One thread factorises while the others go on with the images.
+            let Workspace { kuu, chol, cholesky, saved, cov, .. } = ws;
+            let (factorised, ()) = rayon::join(
+                || self.factorise(i, values, &kuu[i], &mut chol[i], cholesky),
+                || engine.images(c, values, batch, need, &mut saved[i], &mut cov[i]),
+            );
+            let (jitter, raised) = factorised?;
             ws.jitter[i] = jitter;
             bound.jitter = bound.jitter.max(jitter);
             bound.jitter_raised += raised;
-            engine.images(c, values, batch, need, &mut ws.saved[i], &mut ws.cov[i]);
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use crate::data::{Batch, DataError, ImageShape, Images};
 use crate::error::{NumericalError, SpecError};
 use crate::kernel::{Dims, Kernel, Product, ViewDims};
 use crate::likelihood::Likelihood;
+use crate::linalg::all_finite;
 use crate::params::{Layout, ParamError, Slot};
 use crate::rng::Rng;
 use crate::variational::{Form, Variational};
@@ -157,12 +158,15 @@ impl Model {
     }
 
     /// Whether a parameter vector has the model's length and is finite. Kernels need not pass a NaN on to the bound.
-    fn check_values(&self, values: &[f64]) -> Result<()> {
+    pub(crate) fn check_values(&self, values: &[f64]) -> Result<()> {
         let (expected, found) = (self.layout.len(), values.len());
         if found != expected {
             return Err(ParamError::Length { name: "all".into(), expected, found }.into());
         }
-        let Some(bad) = values.iter().position(|v| !v.is_finite()) else { return Ok(()) };
+        if all_finite(values) {
+            return Ok(());
+        }
+        let bad = values.iter().position(|v| !v.is_finite()).unwrap_or(0);
         let entry = self.layout.entries().iter().find(|e| e.slot.range().contains(&bad));
         let name = entry.map_or_else(String::new, |e| e.name.clone());
         Err(NumericalError::ParameterNotFinite { name, value: values[bad] }.into())

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Numbers that one task moves. Each number is moved by itself, so the split changes no bits.
 const CHUNK: usize = 1 << 14;
+/// Numbers moved together: small enough that their gradients are turned into shifts in the first-level cache.
+const PART: usize = 512;
 
 /// Settings of [`Adam`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -116,8 +118,8 @@ impl Adam {
         self.state.second.fill(0.0);
     }
 
-    /// One step of size `rate` up the gradient. `grad` holds derivatives in constrained values and is used up.
-    pub fn step(&mut self, rate: f64, values: &mut [f64], grad: &mut [f64]) {
+    /// One step of size `rate` up the gradient; `grad` holds derivatives in constrained values.
+    pub fn step(&mut self, rate: f64, values: &mut [f64], grad: &[f64]) {
         self.state.count += 1;
         let AdamSpec { beta1, beta2, epsilon, .. } = self.spec;
         // Bias corrections folded into the step size and epsilon.
@@ -132,14 +134,21 @@ impl Adam {
             m.slot
                 .of_mut(values)
                 .par_chunks_mut(CHUNK)
-                .zip(m.slot.of_mut(grad).par_chunks_mut(CHUNK))
+                .zip(m.slot.of(grad).par_chunks(CHUNK))
                 .zip(self.state.first[moments.clone()].par_chunks_mut(CHUNK))
                 .zip(self.state.second[moments].par_chunks_mut(CHUNK))
                 .enumerate()
                 .for_each(|(i, (((values, grad), first), second))| {
-                    transform.pull_part_to_free(i * CHUNK, values, grad);
-                    rule.turn_into_shift(rate, grad, first, second);
-                    transform.shift_part(i * CHUNK, values, grad);
+                    let parts = values.chunks_mut(PART).zip(grad.chunks(PART));
+                    let moments = first.chunks_mut(PART).zip(second.chunks_mut(PART));
+                    for (k, ((values, grad), (first, second))) in parts.zip(moments).enumerate() {
+                        let (start, mut shift) = (i * CHUNK + k * PART, [0.0; PART]);
+                        let shift = &mut shift[..grad.len()];
+                        shift.copy_from_slice(grad);
+                        transform.pull_part_to_free(start, values, shift);
+                        rule.turn_into_shift(rate, shift, first, second);
+                        transform.shift_part(start, values, shift);
+                    }
                 });
         }
     }
@@ -211,7 +220,7 @@ mod tests {
         let mut values = start.to_vec();
         for t in 1..=steps {
             let mut g = gradient(&values, t);
-            adam.step(rate, &mut values, &mut g);
+            adam.step(rate, &mut values, &g);
         }
         values
     }
@@ -253,9 +262,9 @@ mod tests {
             let mut g = gradient(&values, t);
             if let Some((twin, twin_values)) = &mut twin {
                 let mut g = gradient(twin_values, t);
-                twin.step(0.03, twin_values, &mut g);
+                twin.step(0.03, twin_values, &g);
             }
-            adam.step(0.03, &mut values, &mut g);
+            adam.step(0.03, &mut values, &g);
         }
         assert_eq!(twin.unwrap().1, values);
         assert!(Adam::new(AdamSpec::default(), &layout, |_| 1.0).with_state(AdamState::default()).is_err());

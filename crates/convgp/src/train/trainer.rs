@@ -7,6 +7,7 @@ use crate::cov::Engine;
 use crate::data::{Batch, Dataset};
 use crate::error::{Error, NumericalError};
 use crate::likelihood::Marginals;
+use crate::linalg::all_finite;
 use crate::model::{Bound, Model, Wanted, Workspace};
 use crate::optim::{Adam, AdamSpec};
 use crate::params::Entry;
@@ -91,7 +92,7 @@ impl<'a, E: Engine> Trainer<'a, E> {
         mut values: Vec<f64>,
     ) -> Result<Self> {
         spec.check()?;
-        check_length("values", values.len(), model.layout().len())?;
+        model.check_values(&values)?;
         model.set_form(form(spec), &mut values)?;
         let model: &'a Model = model;
         let state = TrainerState {
@@ -265,7 +266,7 @@ impl<'a, E: Engine> Trainer<'a, E> {
             self.model.evaluate(self.engine, &self.values, &self.batch, count, draw, wanted, &mut self.ws)?;
         let value = if kl { bound.elbo } else { bound.expectation };
         let entries = self.model.layout().entries().iter().filter(|e| e.trainable);
-        let bad = entries.clone().find(|e| e.slot.of(&self.ws.grad).iter().any(|g| !g.is_finite()));
+        let bad = entries.clone().find(|e| !all_finite(e.slot.of(&self.ws.grad)));
         if value.is_finite() && bad.is_none() {
             return Ok(bound);
         }
@@ -280,7 +281,7 @@ impl<'a, E: Engine> Trainer<'a, E> {
             let (v, clip) = (self.model.variational(), self.spec.natural.clip);
             v.natural_step(gamma, clip, &self.ws.expect, &self.ws.posterior, &mut self.values);
         }
-        self.adam.step(rate, &mut self.values, &mut self.ws.grad);
+        self.adam.step(rate, &mut self.values, &self.ws.grad);
     }
 }
 

@@ -47,8 +47,8 @@ impl Variational {
         let report = self.base_variances(cov, s);
         self.project_latents(values, s);
         for n in 0..images {
-            for (l, t) in s.products.iter().enumerate() {
-                out.var[n * self.latents + l] = s.base[n] + norm_squared(t.col(n));
+            for (l, norms) in s.norms.iter().enumerate() {
+                out.var[n * self.latents + l] = s.base[n] + norms[n];
             }
         }
         Ok(report)
@@ -59,11 +59,8 @@ impl Variational {
         s.a.resize(self.total, images);
         for b in &self.blocks {
             let kuf = &cov[b.component].kuf[b.response];
-            for n in 0..images {
-                s.a.col_mut(n)[b.rows.clone()].copy_from_slice(kuf.col(n));
-            }
             let rows = s.a.view_mut().subrows_mut(b.rows.start, b.rows.len());
-            linalg::par_solve_lower(chol[b.component].view(), rows);
+            linalg::par_solve_lower_of(chol[b.component].view(), kuf.view(), rows);
         }
     }
 
@@ -111,9 +108,10 @@ impl Variational {
         let mut report = VarianceReport::default();
         s.base.resize(images, 0.0);
         s.clamped.resize(images, false);
+        s.base.par_iter_mut().zip(s.a.data().par_chunks(self.total)).for_each(|(b, a)| *b = norm_squared(a));
         for n in 0..images {
             let kff: f64 = cov.iter().flat_map(|c| &c.kff).map(|k| k[n]).sum();
-            let base = kff - norm_squared(s.a.col(n));
+            let base = kff - s.base[n];
             s.clamped[n] = base < 0.0;
             s.base[n] = base.max(0.0);
             if s.clamped[n] {
@@ -124,12 +122,13 @@ impl Variational {
         report
     }
 
-    /// `R_l^T A` or `C_l^{-1} A`: any square root of `S_l` will do for the variances.
+    /// `R_l^T A` or `C_l^{-1} A`, and the squared norms of its columns: any square root of `S_l` will do for variances.
     fn project_latents(&self, values: &[f64], s: &mut PosteriorScratch) {
         s.products.resize_with(self.latents, Mat::default);
+        s.norms.resize_with(self.latents, Vec::new);
         let (a, pool, factors) = (&s.a, &s.pool, &s.factors);
         let q = self.q_values(values, &s.whitened);
-        s.products.par_iter_mut().enumerate().for_each(|(l, t)| {
+        s.products.par_iter_mut().zip(&mut s.norms).enumerate().for_each(|(l, (t, norms))| {
             t.resize(self.total, a.cols());
             for (g, group) in self.groups.iter().enumerate() {
                 let (start, order) = (group.rows.start, group.order());
@@ -151,6 +150,8 @@ impl Variational {
                     }
                 }
             }
+            norms.clear();
+            norms.extend((0..t.cols()).map(|n| norm_squared(t.col(n))));
         });
     }
 

@@ -189,13 +189,14 @@ pub struct PosteriorScratch {
     factors: Vec<Vec<Mat>>,
     /// Whitened means, `Mtot x L`.
     means: Mat,
+    /// Per latent `A[:, n]^T S_l A[:, n]` for every image.
+    norms: Vec<Vec<f64>>,
     /// `kff[n] - |A[:, n]|^2`, not below zero.
     base: Vec<f64>,
     /// Whether `base[n]` had to be raised to zero.
     clamped: Vec<bool>,
     /// Whitened copy of `q` when it is stored unwhitened.
     whitened: Vec<f64>,
-    square: Mat,
     pool: Pool,
 }
 

@@ -53,7 +53,7 @@ impl Variational {
         }
         for (c, phi) in kuu_bar.iter_mut().enumerate() {
             (0..phi.rows()).for_each(|i| phi[(i, i)] *= 0.5);
-            cholesky_pullback(chol[c].view(), phi, &mut s.square);
+            cholesky_pullback(chol[c].view(), phi);
         }
         self.pull_covariances(chol, expect, s, cov_bar);
     }
@@ -155,10 +155,8 @@ impl Variational {
         let images = s.a.cols();
         for b in &self.blocks {
             let kuf = &mut cov_bar[b.component].kuf[b.response];
-            for n in 0..images {
-                kuf.col_mut(n).copy_from_slice(&s.a_bar.col(n)[b.rows.clone()]);
-            }
-            linalg::par_solve_lower_t(chol[b.component].view(), kuf.view_mut());
+            let a_bar = s.a_bar.view().subrows(b.rows.start, b.rows.len());
+            linalg::par_solve_lower_t_of(chol[b.component].view(), a_bar, kuf.view_mut());
             let kff = &mut cov_bar[b.component].kff[b.response];
             (0..images).for_each(|n| kff[n] = base_bar(expect, self.latents, &s.clamped, n));
         }

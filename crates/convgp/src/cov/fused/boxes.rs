@@ -224,8 +224,8 @@ impl<T: Lane> Task<T> {
                 let at = |c: usize, i: usize| planes[(c * pixels + i) * T::NR..].as_ptr();
                 let (pa, pb) = (at(channels_a.start, a), at(channels_b.start, b));
                 let stride = pixels * T::NR;
-                let (ring, column) = (ring.as_mut_ptr(), self.column.as_mut_ptr());
-                add_strip(job.fma, nx + pw - 1, channel_count, stride, pa, pb, ring, column);
+                let (ring, column, s) = (ring.as_mut_ptr(), self.column.as_mut_ptr(), self.s.as_mut_ptr());
+                add_strip(job.fma, nx, pw, channel_count, stride, pa, pb, ring, column, s);
             }
             if i + 1 < ph {
                 continue;
@@ -233,32 +233,18 @@ impl<T: Lane> Task<T> {
             let y = y0 + i + 1 - ph;
             let p = (o.planes.0 * rows + y) * cols + x0;
             let q = (o.planes.1 * rows + moved(y, o.dy)) * cols + moved(x0, o.dx);
-            // SAFETY: `column` holds nx + pw - 1 vectors, `s` nx.
-            unsafe { box_sums(job.fma, nx, pw, self.column.as_ptr(), self.s.as_mut_ptr()) };
-            self.value.copy_from_slice(&self.s);
             let slope = job.wanted.theta.then_some(&mut self.slope[..]);
-            T::radial(job.leaf.radial, &mut self.value, slope, job.fma);
+            T::radial(job.leaf.radial, &self.s, &mut self.value, slope, job.fma);
             // SAFETY: rows p.. and q.. hold nx windows each; buffers hold nx vectors.
             unsafe {
                 let (wp, wq) = (weights[p..].as_ptr(), weights[q..].as_ptr());
                 let (v, s, d) = (self.value.as_ptr(), self.s.as_ptr(), self.slope.as_ptr());
-                if job.wanted.weights {
-                    let rows = self.rows.as_mut_ptr();
-                    let (rp, rq) = (rows.add(p * T::NR), rows.add(q * T::NR));
-                    add_rows(job.fma, nx, wp, wq, &raw const fast, v, rp, rq);
-                }
-                add_totals(
-                    job.fma,
-                    nx,
-                    job.wanted.theta,
-                    wp,
-                    wq,
-                    v,
-                    s,
-                    d,
-                    total.as_mut_ptr(),
-                    distance.as_mut_ptr(),
-                );
+                let rows = self.rows.as_mut_ptr();
+                let (rp, rq) = (rows.wrapping_add(p * T::NR), rows.wrapping_add(q * T::NR));
+                let (total, distance) = (total.as_mut_ptr(), distance.as_mut_ptr());
+                let Wanted { weights, theta, .. } = job.wanted;
+                let f = &raw const fast;
+                accumulate(job.fma, nx, weights, theta, wp, wq, f, v, s, d, rp, rq, total, distance);
             }
         }
         for lane in 0..T::NR {
@@ -288,64 +274,68 @@ fn place_factor(job: &BoxJob<'_>, o: Offset) -> (f64, f64) {
 }
 
 kernel!(
-    /// One more row of squared differences: with `d = sum over channels (a - b)^2`, `column += d - ring; ring = d`.
+    /// One more row of squared differences, `d = sum over channels (a - b)^2` at `n + width - 1` pixels:
+    /// `column += d - ring; ring = d`, and `s[x] = sum_{k < width} column[x + k]`, not below zero.
     add_strip, add_strip_body, add_strip_fma,
-    (n: usize, channels: usize, stride: usize, a: read, b: read, ring: write, column: write)
+    (n: usize, width: usize, channels: usize, stride: usize, a: read, b: read, ring: write, column: write, s: write)
 );
 
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 unsafe fn add_strip_body<T: Real, const NR: usize>(
     n: usize,
+    width: usize,
     channels: usize,
     stride: usize,
     a: *const T,
     b: *const T,
     ring: *mut T,
     column: *mut T,
+    s: *mut T,
 ) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        for x in 0..n {
+    /// The column sums at one pixel. A function, because closures are not compiled for the caller's processor features.
+    #[inline(always)]
+    unsafe fn next<T: Real, const NR: usize>(
+        channels: usize,
+        stride: usize,
+        a: *const T,
+        b: *const T,
+        ring: *mut T,
+        column: *mut T,
+    ) -> [T; NR] {
+        // SAFETY: the caller's contract.
+        unsafe {
             let mut d = [T::default(); NR];
             for c in 0..channels {
-                let i = c * stride + x * NR;
-                let (a, b) = (*a.add(i).cast::<[T; NR]>(), *b.add(i).cast::<[T; NR]>());
+                let (a, b) = (*a.add(c * stride).cast::<[T; NR]>(), *b.add(c * stride).cast::<[T; NR]>());
                 for j in 0..NR {
                     let e = a[j] - b[j];
                     d[j] = e.mul_add(e, d[j]);
                 }
             }
-            let (ring, column) = (ring.add(x * NR).cast::<[T; NR]>(), column.add(x * NR).cast::<[T; NR]>());
+            let (ring, column) = (ring.cast::<[T; NR]>(), column.cast::<[T; NR]>());
             let (old, mut sum) = (*ring, *column);
             for j in 0..NR {
                 sum[j] += d[j] - old[j];
             }
             *column = sum;
             *ring = d;
+            sum
         }
     }
-}
-
-kernel!(
-    /// Running sums: `s[x] = sum_{k < width} column[x + k]`, not below zero.
-    box_sums, box_sums_body, box_sums_fma,
-    (n: usize, width: usize, column: read, s: write)
-);
-
-#[inline(always)]
-unsafe fn box_sums_body<T: Real, const NR: usize>(n: usize, width: usize, column: *const T, s: *mut T) {
     // SAFETY: the caller's contract.
     unsafe {
         let mut sum = [T::default(); NR];
-        for k in 0..width - 1 {
-            let new = *column.add(k * NR).cast::<[T; NR]>();
+        for x in 0..width - 1 {
+            let i = x * NR;
+            let new: [T; NR] = next(channels, stride, a.add(i), b.add(i), ring.add(i), column.add(i));
             for j in 0..NR {
                 sum[j] += new[j];
             }
         }
         for x in 0..n {
-            let new = *column.add((x + width - 1) * NR).cast::<[T; NR]>();
+            let i = (x + width - 1) * NR;
+            let new: [T; NR] = next(channels, stride, a.add(i), b.add(i), ring.add(i), column.add(i));
             let old = *column.add(x * NR).cast::<[T; NR]>();
             let mut out = [T::default(); NR];
             for j in 0..NR {
@@ -359,55 +349,27 @@ unsafe fn box_sums_body<T: Real, const NR: usize>(n: usize, width: usize, column
 }
 
 kernel!(
-    /// `rows_p[x] += f w_q[x] v[x]`, then `rows_q[x] += f w_p[x] v[x]`; the two may overlap.
-    add_rows, add_rows_body, add_rows_fma,
-    (n: usize, wp: read, wq: read, factor: read, v: read, rows_p: write, rows_q: write)
+    /// `total += sum_x w_p w_q v`; with `weights` `rows_p[x] += f w_q[x] v[x]`, then `rows_q[x] += f w_p[x] v[x]`, which
+    /// may overlap; with `slopes` `distance += sum_x w_p w_q d s`.
+    accumulate, accumulate_body, accumulate_fma,
+    (n: usize, weights: bool, slopes: bool, wp: read, wq: read, factor: read, v: read, s: read, d: read,
+     rows_p: write, rows_q: write, total: write, distance: write)
 );
 
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn add_rows_body<T: Real, const NR: usize>(
+unsafe fn accumulate_body<T: Real, const NR: usize>(
     n: usize,
+    weights: bool,
+    slopes: bool,
     wp: *const T,
     wq: *const T,
     factor: *const T,
     v: *const T,
-    rows_p: *mut T,
-    rows_q: *mut T,
-) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        for x in 0..n {
-            let v = *v.add(x * NR).cast::<[T; NR]>();
-            let (wp, wq) = (*wp.add(x) * *factor, *wq.add(x) * *factor);
-            for (rows, w) in [(rows_p, wq), (rows_q, wp)] {
-                let rows = rows.add(x * NR).cast::<[T; NR]>();
-                let mut sum = *rows;
-                for j in 0..NR {
-                    sum[j] = w.mul_add(v[j], sum[j]);
-                }
-                *rows = sum;
-            }
-        }
-    }
-}
-
-kernel!(
-    /// `total += sum_x w_p w_q v`, and with `slopes` `distance += sum_x w_p w_q d s`.
-    add_totals, add_totals_body, add_totals_fma,
-    (n: usize, slopes: bool, wp: read, wq: read, v: read, s: read, d: read, total: write, distance: write)
-);
-
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-unsafe fn add_totals_body<T: Real, const NR: usize>(
-    n: usize,
-    slopes: bool,
-    wp: *const T,
-    wq: *const T,
-    v: *const T,
     s: *const T,
     d: *const T,
+    rows_p: *mut T,
+    rows_q: *mut T,
     total: *mut T,
     distance: *mut T,
 ) {
@@ -416,15 +378,25 @@ unsafe fn add_totals_body<T: Real, const NR: usize>(
         let (total, distance) = (total.cast::<[T; NR]>(), distance.cast::<[T; NR]>());
         let (mut t, mut e) = (*total, *distance);
         for x in 0..n {
-            let w = *wp.add(x) * *wq.add(x);
+            let (wp, wq) = (*wp.add(x), *wq.add(x));
             let v = *v.add(x * NR).cast::<[T; NR]>();
             for j in 0..NR {
-                t[j] = w.mul_add(v[j], t[j]);
+                t[j] = (wp * wq).mul_add(v[j], t[j]);
             }
             if slopes {
                 let (s, d) = (*s.add(x * NR).cast::<[T; NR]>(), *d.add(x * NR).cast::<[T; NR]>());
                 for j in 0..NR {
-                    e[j] = (w * d[j]).mul_add(s[j], e[j]);
+                    e[j] = (wp * wq * d[j]).mul_add(s[j], e[j]);
+                }
+            }
+            if weights {
+                for (rows, w) in [(rows_p, wq * *factor), (rows_q, wp * *factor)] {
+                    let rows = rows.add(x * NR).cast::<[T; NR]>();
+                    let mut sum = *rows;
+                    for j in 0..NR {
+                        sum[j] = w.mul_add(v[j], sum[j]);
+                    }
+                    *rows = sum;
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use super::micro::{Lane, TILE_ROWS, differences, distances, multiply};
 use crate::kernel::{Leaf, RadialFn, Term};
+use std::ops::Range;
 
 /// A kernel's terms with their columns.
 #[derive(Debug, Default)]
@@ -121,7 +122,11 @@ impl<T: Lane> Cols<T> {
     }
     /// Numbers of the moments of all leaves.
     pub fn moments_len(&self) -> usize {
-        self.leaves().map(|(_, l)| l.moments_len(self.panels)).sum()
+        self.moments_len_of(self.panels)
+    }
+    /// Numbers of the moments of all leaves in so many panels.
+    pub fn moments_len_of(&self, panels: usize) -> usize {
+        self.leaves().map(|(_, l)| l.moments_len(panels)).sum()
     }
 }
 
@@ -139,9 +144,14 @@ impl<T: Lane> LeafCols<T> {
         self.centre.clear();
         match centre {
             Some(centre) => self.centre.extend_from_slice(centre),
-            None => self.centre.extend(
-                leaf.dims.indices().map(|e| (0..count).map(|m| column(m)[e]).sum::<f64>() / count as f64),
-            ),
+            None => {
+                self.centre.resize(leaf.dims.len, 0.0);
+                for m in 0..count {
+                    let values = column(m);
+                    self.centre.iter_mut().zip(leaf.dims.indices()).for_each(|(c, e)| *c += values[e]);
+                }
+                self.centre.iter_mut().for_each(|c| *c /= count as f64);
+            }
         }
         self.inverse.clear();
         self.inverse.extend((0..leaf.dims.len).map(|i| 1.0 / leaf.lengthscale(theta, i)));
@@ -226,7 +236,7 @@ impl<T: Lane> Rows<T> {
 /// Values of one term on a tile, with what derivatives need.
 #[derive(Debug, Default)]
 pub struct Tile<T> {
-    /// Per leaf of the term: distances (only with slopes), values, slopes times the other leaves' values.
+    /// Per leaf of the term: distances, values, slopes times the other leaves' values.
     pub leaves: Vec<LeafTile<T>>,
     product: Vec<T>,
 }
@@ -273,11 +283,9 @@ impl<T: Lane> Tile<T> {
             tile.resize(size);
             let used = at.rows * T::NR;
             tile.distances(fma, leaf, &rows.leaves[first + i], at);
-            if slopes {
-                tile.s[..used].copy_from_slice(&tile.value[..used]);
-            }
-            let slope = if slopes { Some(&mut tile.slope[..used]) } else { None };
-            T::radial(leaf.leaf.radial as &dyn RadialFn, &mut tile.value[..used], slope, fma);
+            let LeafTile { s, value, slope } = tile;
+            let slope = slopes.then_some(&mut slope[..used]);
+            T::radial(leaf.leaf.radial as &dyn RadialFn, &s[..used], &mut value[..used], slope, fma);
         }
         if term.leaves.len() > 1 {
             self.multiply_leaves(fma, term.leaves.len(), at.rows, slopes);
@@ -322,7 +330,7 @@ impl<T: Lane> LeafTile<T> {
         debug_assert!((at.row + at.rows) * width <= rows.data.len() && at.rows <= TILE_ROWS);
         let panel = &leaf.panel[at.panel * d * T::NR..(at.panel + 1) * d * T::NR];
         let y = rows.data[at.row * width..].as_ptr();
-        let out = self.value.as_mut_ptr();
+        let out = self.s.as_mut_ptr();
         // SAFETY: `rows` rows of `width` numbers from `row` on, `d` panel rows, and a tile of TILE_ROWS are there.
         unsafe {
             if leaf.leaf.radial.smooth() {
@@ -335,10 +343,10 @@ impl<T: Lane> LeafTile<T> {
     }
 }
 
-/// Places covering `rows` rows: row tiles outside, so that a tile's rows stay in the first-level cache.
-pub fn places(rows: usize, panels: usize) -> impl Iterator<Item = Place> {
+/// Places covering `rows` rows of some panels: row tiles outside, so that a tile's rows stay in the first-level cache.
+pub fn places(rows: usize, panels: Range<usize>) -> impl Iterator<Item = Place> {
     (0..rows).step_by(TILE_ROWS).flat_map(move |row| {
         let rows = TILE_ROWS.min(rows - row);
-        (0..panels).map(move |panel| Place { row, rows, panel })
+        panels.clone().map(move |panel| Place { row, rows, panel })
     })
 }

@@ -5,7 +5,7 @@ use super::kff::{self, PairScratch, Pairs};
 use super::located::Located;
 use super::merge::{Cutter, Merged};
 use super::micro::Lane;
-use super::whole::{self, WholeScratch};
+use super::whole::{self, Whole};
 use super::{Tricks, boxes, dense, kuf};
 use crate::component::{Component, Response};
 use crate::cov::{Cov, Need};
@@ -28,7 +28,8 @@ pub struct SavedImages<T: Lane> {
     located: Vec<Option<Located<T>>>,
     pool: Mutex<Vec<Scratch<T>>>,
     boxes: boxes::BoxScratch<T>,
-    whole: Vec<Vec<WholeScratch<T>>>,
+    whole: Vec<Whole<T>>,
+    parts: Vec<PartSums<T>>,
 }
 
 /// One image of one response.
@@ -103,7 +104,7 @@ pub fn forward<T: Lane>(
     cov.resize(c.responses().len(), c.inducing(), batch.len());
     saved.images.resize_with(c.responses().len(), Vec::new);
     saved.located.resize_with(c.responses().len(), || None);
-    saved.whole.resize_with(c.responses().len(), Vec::new);
+    saved.whole.resize_with(c.responses().len(), Whole::default);
     for (r, response) in c.responses().iter().enumerate() {
         if response.views().count() == 1 {
             saved.cols.fill(terms, theta, c.inducing(), |m| c.z(values, m), None);
@@ -249,6 +250,7 @@ impl<T: Lane> SavedImage<T> {
 }
 
 /// Sums over the images of one part of a batch.
+#[derive(Debug, Default)]
 struct PartSums<T> {
     moments: Vec<f64>,
     groups: Vec<f64>,
@@ -275,8 +277,8 @@ pub fn pullback<T: Lane>(
             white.of_mut(grad)[0] += cov_bar.kff[r].iter().sum::<f64>();
         }
         if response.views().count() == 1 {
-            let scratch = &mut saved.whole[r];
-            whole::pullback(fma, &saved.cols, c, r, values, batch, scratch, cov_bar, &mut theta_bar, grad);
+            let whole = &saved.whole[r];
+            whole::pullback(fma, &saved.cols, c, r, values, whole, cov_bar, &mut theta_bar, grad);
             continue;
         }
         let located = saved.located[r].as_ref();
@@ -291,18 +293,17 @@ pub fn pullback<T: Lane>(
             theta_len: theta.len(),
         };
         let size = batch.len().div_ceil(PARTS);
-        let parts: Vec<PartSums<T>> = saved.images[r]
-            .par_chunks(size)
-            .enumerate()
-            .map(|(part, images)| with_scratch(&saved.pool, |s| task.part(part * size, images, batch, s)))
-            .collect();
-        let mut parts = parts.into_iter();
-        let Some(mut sums) = parts.next() else { continue };
-        for part in parts {
-            sums.add(&part);
-        }
+        saved.parts.resize_with(batch.len().div_ceil(size), PartSums::default);
+        saved.parts.par_iter_mut().zip(saved.images[r].par_chunks(size)).enumerate().for_each(
+            |(part, (sums, images))| {
+                with_scratch(&saved.pool, |s| task.part(part * size, images, batch, s, sums));
+            },
+        );
+        let Some((sums, others)) = saved.parts.split_first_mut() else { continue };
+        others.iter().for_each(|part| sums.add(part));
         let z_bar = c.z_slot().of_mut(grad);
-        dense::finish(&saved.cols, &sums.moments, &mut theta_bar, |m, k, g| z_bar[m * e + k] += g);
+        let all = 0..saved.cols.panels;
+        dense::finish(&saved.cols, all, &sums.moments, &mut theta_bar, |m, k, g| z_bar[m * e + k] += g);
         dense::finish_variances(&saved.cols, theta, &sums.groups, &mut theta_bar);
         theta_bar.iter_mut().zip(&sums.theta).for_each(|(t, s)| *t += s);
         if let Some(located) = located {
@@ -350,26 +351,36 @@ struct PullTask<'a, T: Lane> {
 }
 
 impl<T: Lane> PullTask<'_, T> {
-    fn part(&self, first: usize, images: &[SavedImage<T>], batch: &Batch, s: &mut Scratch<T>) -> PartSums<T> {
+    fn part(
+        &self,
+        first: usize,
+        images: &[SavedImage<T>],
+        batch: &Batch,
+        s: &mut Scratch<T>,
+        sums: &mut PartSums<T>,
+    ) {
         let (count, padded) = (self.response.views().count(), self.cols.padded());
         let table = self.located.map_or(0, |_| count * padded);
-        let mut sums = PartSums {
-            moments: vec![0.0; self.cols.moments_len()],
-            groups: vec![0.0; self.cols.groups],
-            weights: vec![0.0; count],
-            theta: vec![0.0; self.theta_len],
-            table: vec![T::default(); table],
-            background: vec![0.0; if table > 0 { padded } else { 0 }],
-        };
+        for (sums, len) in [
+            (&mut sums.moments, self.cols.moments_len()),
+            (&mut sums.groups, self.cols.groups),
+            (&mut sums.weights, count),
+            (&mut sums.theta, self.theta_len),
+            (&mut sums.background, if table > 0 { padded } else { 0 }),
+        ] {
+            sums.clear();
+            sums.resize(len, 0.0);
+        }
+        sums.table.clear();
+        sums.table.resize(table, T::default());
         for (i, image) in images.iter().enumerate() {
             let n = first + i;
             s.g.clear();
             s.g.extend(self.kuf_bar.col(n).iter().map(|&g| T::from_f64(g)));
             s.g.resize(padded, T::default());
-            self.add_kuf(n, image, batch, s, &mut sums);
-            self.add_kff(n, image, &mut sums);
+            self.add_kuf(n, image, batch, s, sums);
+            self.add_kff(n, image, sums);
         }
-        sums
     }
 
     fn add_kuf(

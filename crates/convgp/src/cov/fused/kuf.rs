@@ -16,7 +16,7 @@ pub fn forward<T: Lane>(
     mut moments_out: Option<&mut [T]>,
 ) {
     let padded = cols.padded();
-    for at in places(rows.count, cols.panels) {
+    for at in places(rows.count, 0..cols.panels) {
         let (mut first, mut offset) = (0, 0);
         let weights = &weights[at.row..at.row + at.rows];
         for term in &cols.terms {
@@ -58,7 +58,7 @@ pub fn weights_bar<T: Lane>(
     out: &mut [f64],
 ) {
     let mut lanes = [T::default(); TILE_ROWS * 16];
-    for at in places(rows.count, cols.panels) {
+    for at in places(rows.count, 0..cols.panels) {
         if at.panel == 0 {
             lanes.fill(T::default());
         }

@@ -77,7 +77,7 @@ impl<T: Lane> Located<T> {
         rows.fill(&cols, views.count(), |p| &blank[p * len..(p + 1) * len]);
         let padded = cols.padded();
         table.resize(views.count() * padded, T::default());
-        dense::values(fma, &cols, &rows, &mut Tile::default(), &mut table);
+        dense::values(fma, &cols, 0..cols.panels, &rows, &mut Tile::default(), &mut table, padded);
         weighted.clone_from(&table);
         let mut total = vec![0.0; padded];
         for (row, &w) in weighted.chunks_exact_mut(padded).zip(weights) {
@@ -150,7 +150,7 @@ impl<T: Lane> Located<T> {
         let mut background: Vec<f64> = self.total.clone();
         let mut w = [T::default(); TILE_ROWS * 16];
         let ones = [T::from_f64(1.0); TILE_ROWS];
-        for at in places(rows.count, cols.panels) {
+        for at in places(rows.count, 0..cols.panels) {
             let own = singles.min(at.row + at.rows) - at.row.min(singles);
             let column = at.panel * T::NR;
             for (row, &p) in merged.representatives[at.row..at.row + own].iter().enumerate() {
@@ -226,7 +226,7 @@ impl<T: Lane> Located<T> {
         }
         let starts: Vec<usize> =
             merged.representatives[..singles].iter().map(|&p| p as usize * padded).collect();
-        for at in places(singles, cols.panels) {
+        for at in places(singles, 0..cols.panels) {
             total_value(fma, cols, rows, at, tile, &mut value);
             let column = at.panel * T::NR;
             // SAFETY: every start is a row of `table`, and rows have `padded` numbers.
@@ -267,9 +267,10 @@ impl<T: Lane> Located<T> {
         }
         let mut moments = vec![T::default(); self.cols.moments_len()];
         let mut groups = vec![0.0; self.cols.groups];
-        dense::pullback(fma, &self.cols, &self.rows, &g, &mut Tile::default(), &mut moments, &mut groups);
+        let (tile, all) = (&mut Tile::default(), 0..self.cols.panels);
+        dense::pullback(fma, &self.cols, all.clone(), &self.rows, &g, tile, &mut moments, &mut groups);
         let moments: Vec<f64> = moments.iter().map(|m| m.to_f64()).collect();
-        dense::finish(&self.cols, &moments, theta_bar, z_bar);
+        dense::finish(&self.cols, all, &moments, theta_bar, z_bar);
     }
 
     /// [`super::kff::pairs`] for located views; the row sums come back per view.

@@ -19,22 +19,22 @@ pub trait Lane: Real + std::fmt::Debug {
     /// Columns of a tile: two vector registers.
     const NR: usize;
     /// A radial function over a tile, see [`RadialFn`].
-    fn radial(f: &dyn RadialFn, s: &mut [Self], slope: Option<&mut [Self]>, fma: bool);
+    fn radial(f: &dyn RadialFn, s: &[Self], value: &mut [Self], slope: Option<&mut [Self]>, fma: bool);
 }
 
 impl Lane for f32 {
     type Fast = Fma<f32>;
     const NR: usize = 16;
-    fn radial(f: &dyn RadialFn, s: &mut [f32], slope: Option<&mut [f32]>, fma: bool) {
-        f.tile_f32(s, slope, fma);
+    fn radial(f: &dyn RadialFn, s: &[f32], value: &mut [f32], slope: Option<&mut [f32]>, fma: bool) {
+        f.tile_f32(s, value, slope, fma);
     }
 }
 
 impl Lane for f64 {
     type Fast = Fma<f64>;
     const NR: usize = 8;
-    fn radial(f: &dyn RadialFn, s: &mut [f64], slope: Option<&mut [f64]>, fma: bool) {
-        f.tile_f64(s, slope, fma);
+    fn radial(f: &dyn RadialFn, s: &[f64], value: &mut [f64], slope: Option<&mut [f64]>, fma: bool) {
+        f.tile_f64(s, value, slope, fma);
     }
 }
 

@@ -39,6 +39,7 @@ pub use micro::Lane;
 use micro::has_fma;
 use rayon::prelude::*;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Switches of the fused engine. All of them leave the results unchanged up to rounding: they exist to measure what each
 /// idea buys.
@@ -107,14 +108,12 @@ impl<T: Lane> Engine for Fused<T> {
         kuu.resize(m, m);
         kuu.data_mut().par_chunks_mut(KUU_ROWS * m).enumerate().for_each(|(chunk, out)| {
             let (first, count) = (chunk * KUU_ROWS, out.len() / m);
-            let (mut rows, mut tile) = (Rows::default(), Tile::default());
-            rows.fill(&cols, count, |i| c.z(values, first + i));
-            let mut padded = vec![0.0; count * cols.padded()];
-            dense::values(self.fma, &cols, &rows, &mut tile, &mut padded);
-            for (column, row) in out.chunks_exact_mut(m).zip(padded.chunks_exact(cols.padded())) {
-                column.copy_from_slice(&row[..m]);
-            }
+            let rows = inducing_rows(c, values, &cols, first..first + count);
+            // The lower triangle suffices.
+            let panels = first / <f64 as Lane>::NR..cols.panels;
+            dense::values(self.fma, &cols, panels, &rows, &mut Tile::default(), out, m);
         });
+        kuu.mirror_lower();
         exact_diagonal(c, values, &terms, kuu);
     }
 
@@ -122,31 +121,17 @@ impl<T: Lane> Engine for Fused<T> {
         let Some(terms) = c.kernel().terms() else {
             return Reference.kuu_pullback(c, values, kuu_bar, grad);
         };
-        let (m, e, theta) = (c.inducing(), c.view_len(), c.theta(values));
+        let (m, theta) = (c.inducing(), c.theta(values));
         let mut cols = Cols::<f64>::default();
         cols.fill(&terms, theta, m, |i| c.z(values, i), None);
-        let padded = cols.padded();
-        let parts: Vec<(Vec<f64>, Vec<f64>)> = (0..m.div_ceil(KUU_ROWS))
-            .into_par_iter()
-            .map(|chunk| {
-                let first = chunk * KUU_ROWS;
-                let count = KUU_ROWS.min(m - first);
-                let (mut rows, mut tile) = (Rows::default(), Tile::default());
-                rows.fill(&cols, count, |i| c.z(values, first + i));
-                let mut g = vec![0.0; count * padded];
-                for (i, row) in g.chunks_exact_mut(padded).enumerate() {
-                    row[..m].copy_from_slice(kuu_bar.col(first + i));
-                }
-                let (mut moments, mut groups) = (vec![0.0; cols.moments_len()], vec![0.0; cols.groups]);
-                dense::pullback(self.fma, &cols, &rows, &g, &mut tile, &mut moments, &mut groups);
-                (moments, groups)
-            })
-            .collect();
-        let (moments, groups) = sum_in_order(parts);
-        let mut theta_bar = vec![0.0; theta.len()];
-        let z_bar = c.z_slot().of_mut(grad);
+        let parts = (0..m.div_ceil(KUU_ROWS)).into_par_iter().map(|part| {
+            let first = part * KUU_ROWS;
+            inducing_rows(c, values, &cols, first..m.min(first + KUU_ROWS))
+        });
+        let rows: Vec<Rows<f64>> = parts.collect();
+        let (mut theta_bar, z_bar) = (vec![0.0; theta.len()], c.z_slot().of_mut(grad));
         // z_m is the column of (m', m) and the row of its mirror image: twice what the columns alone see.
-        dense::finish(&cols, &moments, &mut theta_bar, |i, k, g| z_bar[i * e + k] += 2.0 * g);
+        let groups = dense::pullback_by_columns(self.fma, &cols, &rows, kuu_bar, 2.0, z_bar, &mut theta_bar);
         dense::finish_variances(&cols, theta, &groups, &mut theta_bar);
         c.theta_slot().of_mut(grad).iter_mut().zip(&theta_bar).for_each(|(g, t)| *g += t);
         if let Some(white) = c.white_slot() {
@@ -225,13 +210,9 @@ fn exact_diagonal(c: &Component, values: &[f64], terms: &[Term], kuu: &mut Mat) 
     (0..kuu.rows()).for_each(|i| kuu[(i, i)] = diagonal);
 }
 
-/// Element-wise sum of equally long parts, always in the same order.
-fn sum_in_order(parts: Vec<(Vec<f64>, Vec<f64>)>) -> (Vec<f64>, Vec<f64>) {
-    let mut parts = parts.into_iter();
-    let (mut a, mut b) = parts.next().unwrap_or_default();
-    for (x, y) in parts {
-        a.iter_mut().zip(x).for_each(|(a, x)| *a += x);
-        b.iter_mut().zip(y).for_each(|(b, y)| *b += y);
-    }
-    (a, b)
+/// Some inducing inputs as rows against all of them as columns.
+fn inducing_rows(c: &Component, values: &[f64], cols: &Cols<f64>, range: Range<usize>) -> Rows<f64> {
+    let mut rows = Rows::default();
+    rows.fill(cols, range.len(), |i| c.z(values, range.start + i));
+    rows
 }

@@ -129,7 +129,7 @@ impl<T: Lane> SplitPairs<'_, T> {
         cols.fill(&self.located.pixel_terms, self.theta, 1, |_| background, Some(self.like));
         let padded = rows.count.div_ceil(T::NR) * T::NR + TILE_ROWS;
         let (mut k, mut e) = (vec![T::default(); padded], vec![T::default(); padded]);
-        for at in places(rows.count, 1) {
+        for at in places(rows.count, 0..1) {
             tile.evaluate(self.fma, &cols.terms[0], 0, rows, at, true);
             for r in 0..at.rows {
                 let i = r * T::NR;
