@@ -28,6 +28,9 @@ pub trait Radial: std::fmt::Debug + Send + Sync + 'static {
     /// Whether single precision is enough for tiles of it. Slopes that grow without bound near zero distance need more.
     const SINGLE: bool = true;
 
+    /// The number `c` for which `phi'(s) = c phi(s)` everywhere, if there is one: slopes then need not be computed.
+    const SLOPE_PER_VALUE: Option<f64> = None;
+
     /// `phi(s)` and `phi'(s)`; `phi(0) = 1`, and both must be finite at `s = 0`.
     fn value_and_slope<T: Real>(s: T) -> (T, T);
 }
@@ -44,6 +47,8 @@ pub trait RadialFn: std::fmt::Debug + Send + Sync {
     fn smooth(&self) -> bool;
     /// See [`Radial::SINGLE`].
     fn single(&self) -> bool;
+    /// See [`Radial::SLOPE_PER_VALUE`].
+    fn slope_per_value(&self) -> Option<f64>;
 }
 
 impl<R: Radial> RadialFn for R {
@@ -61,6 +66,9 @@ impl<R: Radial> RadialFn for R {
     }
     fn single(&self) -> bool {
         R::SINGLE
+    }
+    fn slope_per_value(&self) -> Option<f64> {
+        R::SLOPE_PER_VALUE
     }
 }
 
@@ -93,5 +101,22 @@ fn body<R: Radial, T: Real>(s: &[T], value: &mut [T], slope: Option<&mut [T]>) {
     match slope {
         None => pairs.for_each(|(s, v)| *v = R::value_and_slope(*s).0),
         Some(slope) => pairs.zip(slope).for_each(|((s, v), d)| (*v, *d) = R::value_and_slope(*s)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::RADIALS;
+
+    #[test]
+    fn what_is_said_of_slopes_holds() {
+        for (name, radial) in RADIALS {
+            let Some(c) = radial.slope_per_value() else { continue };
+            for s in [0.0, 0.3, 2.0, 9.0] {
+                let (value, slope) = radial.at(s);
+                assert!((slope - c * value).abs() < 1e-15, "{name} at {s}");
+            }
+        }
+        assert!(RADIALS.iter().any(|(_, r)| r.slope_per_value().is_some()));
     }
 }

@@ -9,6 +9,7 @@ pub struct Rbf;
 
 impl Radial for Rbf {
     const SMOOTH: bool = true;
+    const SLOPE_PER_VALUE: Option<f64> = Some(-0.5);
 
     #[inline(always)]
     fn value_and_slope<T: Real>(s: T) -> (T, T) {

@@ -210,6 +210,8 @@ impl<T: Lane> Task<T> {
             buffer.resize(nx * T::NR, T::default());
         }
         let (factor, factor_slope) = place_factor(job, o);
+        let proportional = job.leaf.radial.slope_per_value();
+        let slope_factor = factor * proportional.unwrap_or(1.0);
         let fast = T::from_f64(factor);
         let (mut total, mut distance) = ([T::default(); 16], [T::default(); 16]);
         let moved = |i: usize, d: isize| i.wrapping_add_signed(d);
@@ -233,12 +235,13 @@ impl<T: Lane> Task<T> {
             let y = y0 + i + 1 - ph;
             let p = (o.planes.0 * rows + y) * cols + x0;
             let q = (o.planes.1 * rows + moved(y, o.dy)) * cols + moved(x0, o.dx);
-            let slope = job.wanted.theta.then_some(&mut self.slope[..]);
+            let slope = (job.wanted.theta && proportional.is_none()).then_some(&mut self.slope[..]);
             T::radial(job.leaf.radial, &self.s, &mut self.value, slope, job.fma);
             // SAFETY: rows p.. and q.. hold nx windows each; buffers hold nx vectors.
             unsafe {
                 let (wp, wq) = (weights[p..].as_ptr(), weights[q..].as_ptr());
-                let (v, s, d) = (self.value.as_ptr(), self.s.as_ptr(), self.slope.as_ptr());
+                let (v, s) = (self.value.as_ptr(), self.s.as_ptr());
+                let d = if proportional.is_some() { v } else { self.slope.as_ptr() };
                 let rows = self.rows.as_mut_ptr();
                 let (rp, rq) = (rows.wrapping_add(p * T::NR), rows.wrapping_add(q * T::NR));
                 let (total, distance) = (total.as_mut_ptr(), distance.as_mut_ptr());
@@ -250,7 +253,7 @@ impl<T: Lane> Task<T> {
         for lane in 0..T::NR {
             self.total[lane] += factor * total[lane].to_f64();
             self.place[lane] += factor_slope * total[lane].to_f64();
-            self.distance[lane] += factor * distance[lane].to_f64();
+            self.distance[lane] += slope_factor * distance[lane].to_f64();
         }
     }
 }
