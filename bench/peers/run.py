@@ -110,7 +110,7 @@ class Bench:
                 for peer in self.options.peers:
                     # Predictions come after the steps, in the same process.
                     self.peer(config, peer, predict=self.options.predict and config == "M1")
-                    if self.options.malloc:
+                    if self.options.malloc and peer == "torch":
                         self.peer(config, peer, tuned=True, predict=self.options.predict and config == "M1")
                 if self.options.predict and config == "M1":
                     self.predict(images[0])
@@ -206,7 +206,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--data", help="folder with mnist/, cifar10/ and rectangles/; random bytes without it")
     parser.add_argument("--predict", action="store_true", help="also predictions of the M1 model (with config M1)")
-    parser.add_argument("--malloc", action="store_true", help="also the peers with a tuned C allocator")
+    parser.add_argument("--malloc", action="store_true", help="also PyTorch with a tuned C allocator")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "peers.md")
     options = parser.parse_args()
     options.data = options.data or os.environ.get("CONVGP_DATA")
