@@ -56,8 +56,8 @@ impl Which {
     }
     fn spec(self) -> &'static str {
         match self {
-            Which::Weighted => include_str!("../../../specs/rectangles-weighted.toml"),
-            Which::Invariant => include_str!("../../../specs/rectangles-invariant.toml"),
+            Which::Weighted => include_str!("../specs/rectangles-weighted.toml"),
+            Which::Invariant => include_str!("../specs/rectangles-invariant.toml"),
         }
     }
     /// Error in percent and NLPP of the paper, table 1.
