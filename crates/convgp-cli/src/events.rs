@@ -36,8 +36,8 @@ pub enum Event<'a> {
         #[serde(flatten)]
         figures: Figures,
     },
-    /// A sitting ends.
-    End { step: u64, seconds: f64, ending: &'a str, model: &'a Path },
+    /// A sitting ends; peak memory is what the process held at most.
+    End { step: u64, seconds: f64, ending: &'a str, model: &'a Path, peak_memory: Option<u64> },
 }
 
 /// One evaluation.

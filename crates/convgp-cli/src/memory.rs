@@ -8,8 +8,9 @@ use convgp::component::Component;
 use convgp::data::{Dataset, Images, Pixels};
 use convgp::train::{ExperimentSpec, QStep, TrainSpec};
 
-/// Program, thread stacks and small buffers (measured on Linux).
-const BASE: u64 = 10 << 20;
+/// Program, thread stacks and small buffers, and what the allocator keeps of freed blocks (both measured on Linux).
+const BASE: u64 = 14 << 20;
+const SLACK: f64 = 1.07;
 /// Bytes of a double and a single.
 const DOUBLE: u64 = 8;
 const SINGLE: u64 = 4;
@@ -29,7 +30,7 @@ const CHUNK: u64 = 128;
 pub struct Estimate {
     /// Images of all splits.
     pub data: u64,
-    /// Reading them, beyond what stays.
+    /// The most this process held while it read them.
     reading: u64,
     /// Parameters, their copies, moments and gradient.
     pub parameters: u64,
@@ -42,7 +43,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// For training this model on these images.
+    /// For training this model on these images, which this process has just read.
     pub fn new(model: &Model, train: &TrainSpec, parts: &Parts) -> Self {
         let sets = [Some(&parts.train), parts.validation.as_ref(), parts.test.as_ref()];
         let data: u64 = sets.into_iter().flatten().map(data_bytes).sum();
@@ -51,7 +52,7 @@ impl Estimate {
         let image = model.spec().image.len() as u64;
         Self {
             data: data + DOUBLE * batch * image,
-            reading: largest(&parts.train).max(parts.test.as_ref().map_or(0, largest)),
+            reading: peak().unwrap_or(0),
             parameters: sizes.parameters(),
             covariances: model.components().iter().map(|c| component(c, batch)).sum(),
             posterior: sizes.posterior(),
@@ -62,7 +63,7 @@ impl Estimate {
     /// Everything, at the worst moment.
     pub fn total(&self) -> u64 {
         let training = self.parameters + self.covariances + self.posterior + self.saving;
-        BASE + self.data + training.max(self.reading)
+        (BASE + self.data + (SLACK * training as f64) as u64).max(self.reading)
     }
 
     /// For people.
@@ -97,13 +98,13 @@ impl Estimate {
     /// Settings that would fit. Posterior and parameters grow with the square of M, the rest at most linearly.
     fn advice(&self, limit: u64, experiment: &ExperimentSpec) -> String {
         let fixed = BASE + self.data;
-        if fixed >= limit {
+        if fixed.max(self.reading) >= limit {
             return "The images alone do not fit: use --limit, or --size for smaller ones".into();
         }
         let current = experiment.model.components.iter().map(|c| c.inducing.count).max().unwrap_or(1);
         let squared = (self.parameters + self.posterior + self.saving) as f64;
         let linear = self.covariances as f64;
-        let room = (limit - fixed) as f64;
+        let room = (limit - fixed) as f64 / SLACK;
         let fits = |f: f64| f * f * squared + f * linear <= room;
         let fraction = (1..100).rev().map(|i| f64::from(i) / 100.0).find(|&f| fits(f)).unwrap_or(0.01);
         let m = ((current as f64 * fraction) as usize).max(1);
@@ -220,13 +221,9 @@ fn predicting(model: &Model) -> u64 {
     components.sum::<u64>() + DOUBLE * v.slot().len() as u64
 }
 
+/// Images and their targets.
 fn data_bytes(data: &Dataset) -> u64 {
-    largest(data) + DOUBLE * data.len() as u64
-}
-
-/// Pixels of a data set.
-fn largest(data: &Dataset) -> u64 {
-    pixel_bytes(data.images())
+    pixel_bytes(data.images()) + DOUBLE * data.len() as u64
 }
 
 fn pixel_bytes(images: &Images) -> u64 {

@@ -2,7 +2,7 @@
 
 use crate::duration;
 use crate::exit::Exit;
-use crate::memory::{Estimate, available, parse_size, peak, size_text};
+use crate::memory::{Estimate, available, parse_size, size_text};
 use crate::recipe::{RecipeArgs, describe};
 use crate::source::{DataArgs, Geometry, Parts};
 use anyhow::Result;
@@ -51,8 +51,6 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     available: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    measured_peak: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     seconds_per_step: Option<f64>,
     steps: u64,
 }
@@ -77,7 +75,6 @@ impl Plan {
             reasons: chosen.reasons,
             memory: estimate.total(),
             available: available(),
-            measured_peak: peak(),
             seconds_per_step,
             steps: train.steps,
         };

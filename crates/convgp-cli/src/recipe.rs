@@ -83,6 +83,11 @@ impl RecipeArgs {
             Some(path) => self.from_file(path)?,
             None => preset::choose(self.model, self.recipe, data)?,
         };
+        let settled = |r: &String| {
+            r.starts_with("inducing") && self.inducing.is_some()
+                || r.starts_with("patches") && self.patch.is_some()
+        };
+        chosen.reasons.retain(|reason| !settled(reason));
         self.apply_shortcuts(&mut chosen.experiment)?;
         chosen.experiment = set::apply(&chosen.experiment, &self.set)?;
         chosen.free_inducing = self.spec.is_none() && self.inducing.is_none();

@@ -4,9 +4,8 @@ use crate::exit::{input, usage};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use convgp::data::{Dataset, ImageShape, Images, Pixels, Targets};
-use convgp_data::provenance::hash_bytes;
 use convgp_data::registry::{self, REGISTRY};
-use convgp_data::{Colour, Fit, Format, Loaded, OpenOptions, Size, Split, SplitKind, TargetKind};
+use convgp_data::{Colour, FileHash, Fit, Format, Loaded, OpenOptions, Size, Split, SplitKind, TargetKind};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -252,7 +251,11 @@ fn sample() -> Loaded {
     let split = |kind, data| Split { kind, data };
     Loaded {
         class_names: train.class_names().to_vec(),
-        provenance: vec![hash_bytes("built-in digits", fingerprint(&train).as_bytes())],
+        provenance: vec![FileHash {
+            name: "built-in digits".into(),
+            bytes: (train.len() * train.images().shape().len()) as u64,
+            sha256: fingerprint(&train),
+        }],
         splits: vec![split(SplitKind::Train, train), split(SplitKind::Test, test)],
         skipped: Vec::new(),
         format: Format::Idx,

@@ -161,7 +161,13 @@ impl Train {
             events.emit(&Event::Result { split, figures: *figures })?;
         }
         card::write(&run, &record, model, &figures, (step, seconds))?;
-        events.emit(&Event::End { step, seconds, ending: ending.name(), model: &run.model() })?;
+        events.emit(&Event::End {
+            step,
+            seconds,
+            ending: ending.name(),
+            model: &run.model(),
+            peak_memory: crate::memory::peak(),
+        })?;
         self.summarise(&run, ending, step, seconds, &figures)?;
         Ok(if ending == Ending::Interrupted { Exit::Interrupted } else { Exit::Done })
     }
