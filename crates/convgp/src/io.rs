@@ -154,7 +154,8 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Replaces a file by way of a temporary neighbour: fill, flush to disk, rename, flush the directory.
 fn replace_file(path: &Path, fill: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
     let name = path.file_name().ok_or_else(|| access(path, std::io::ErrorKind::InvalidFilename.into()))?;
-    let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let temporary = directory.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
     let flush = || File::options().write(true).open(&temporary)?.sync_all();
     let written = fill(&temporary).and_then(|()| flush()).and_then(|()| fs::rename(&temporary, path));
     if let Err(e) = written {
@@ -162,7 +163,6 @@ fn replace_file(path: &Path, fill: impl FnOnce(&Path) -> std::io::Result<()>) ->
         let _ = fs::remove_file(&temporary);
         return Err(access(path, e));
     }
-    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Not every system can open a directory; the rename itself has happened.
     if let Ok(directory) = File::open(directory) {
         let _ = directory.sync_all();
@@ -217,6 +217,10 @@ mod tests {
         save_prepared_model(&again, &saved.model, &saved.values, &saved.class_names, preparation).unwrap();
         assert_eq!(fs::read(path).unwrap(), fs::read(again).unwrap());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file is left");
+        let plain = dir.path().join("plain");
+        fs::write(&plain, b"x").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions();
+        assert_eq!(mode(&dir.path().join("m.safetensors")), mode(&plain));
     }
 
     #[test]

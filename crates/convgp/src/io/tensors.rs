@@ -63,7 +63,10 @@ pub(super) fn write(
 ) -> Result<()> {
     let metadata = HashMap::from([(key.to_string(), header)]);
     replace_file(path, |temporary| {
-        safetensors::serialize_to_file(tensors, Some(metadata), temporary).map_err(std::io::Error::other)
+        // What follows makes files that only their owner can read; a model is as readable as any other file.
+        let usual = std::fs::File::create(temporary)?.metadata()?.permissions();
+        safetensors::serialize_to_file(tensors, Some(metadata), temporary).map_err(std::io::Error::other)?;
+        std::fs::set_permissions(temporary, usual)
     })
 }
 
