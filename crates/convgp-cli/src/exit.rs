@@ -56,7 +56,7 @@ pub fn memory(message: impl Into<String>) -> anyhow::Error {
 impl Exit {
     /// The code of an error, from the first cause that has one.
     pub fn of(error: &anyhow::Error) -> Self {
-        error.chain().find_map(|e| Self::of_cause(e)).unwrap_or(Exit::Failed)
+        error.chain().find_map(Self::of_cause).unwrap_or(Exit::Failed)
     }
 
     fn of_cause(error: &(dyn std::error::Error + 'static)) -> Option<Self> {

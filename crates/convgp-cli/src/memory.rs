@@ -3,10 +3,14 @@
 use crate::exit::memory as refuse;
 use crate::source::Parts;
 use anyhow::Result;
-use convgp::Model;
-use convgp::component::Component;
-use convgp::data::{Dataset, Images, Pixels};
-use convgp::train::{ExperimentSpec, QStep, TrainSpec};
+use convgp::Error;
+use convgp::data::{Dataset, ImageShape, Images, Pixels};
+use convgp::kernel::KernelSpec;
+use convgp::model::{ComponentSpec, Weights};
+use convgp::train::{ExperimentSpec, QStep};
+use convgp::variational::Structure;
+use convgp::views::Views;
+use std::sync::Arc;
 
 /// Program, thread stacks and small buffers, and what the allocator keeps of freed blocks (both measured on Linux).
 const BASE: u64 = 14 << 20;
@@ -18,8 +22,9 @@ const SINGLE: u64 = 4;
 const LANES: u64 = 16;
 /// Parts a batch's derivatives are summed in.
 const PARTS: u64 = 8;
-/// Rows of `Kuu` handled together.
+/// Rows of `Kuu`, and whole images, handled together.
 const KUU_ROWS: u64 = 96;
+const WHOLE_ROWS: u64 = 36;
 /// The engine recomputes moments when they would take more than this.
 const HANDOVER: u64 = 256 << 20;
 /// Images predicted together.
@@ -43,21 +48,23 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// For training this model on these images, which this process has just read.
-    pub fn new(model: &Model, train: &TrainSpec, parts: &Parts) -> Self {
+    /// For training this model on these images, which this process has just read. Nothing is built for it.
+    pub fn new(experiment: &ExperimentSpec, parts: &Parts) -> Result<Self> {
         let sets = [Some(&parts.train), parts.validation.as_ref(), parts.test.as_ref()];
         let data: u64 = sets.into_iter().flatten().map(data_bytes).sum();
-        let batch = train.batch_size.min(parts.train.len()) as u64;
-        let sizes = Sizes::new(model, train, batch);
-        let image = model.spec().image.len() as u64;
-        Self {
-            data: data + DOUBLE * batch * image,
+        let batch = experiment.train.batch_size.min(parts.train.len()) as u64;
+        let image = experiment.model.image;
+        let components =
+            experiment.model.components.iter().map(|c| Sketch::new(c, image)).collect::<Result<Vec<_>>>()?;
+        let sizes = Sizes::new(experiment, &components, batch)?;
+        Ok(Self {
+            data: data + DOUBLE * batch * image.len() as u64,
             reading: peak().unwrap_or(0),
             parameters: sizes.parameters(),
-            covariances: model.components().iter().map(|c| component(c, batch)).sum(),
+            covariances: components.iter().map(|c| c.covariances(batch)).sum(),
             posterior: sizes.posterior(),
-            saving: sizes.saving().max(predicting(model)),
-        }
+            saving: sizes.saving().max(sizes.predicting(&components)),
+        })
     }
 
     /// Everything, at the worst moment.
@@ -79,40 +86,31 @@ impl Estimate {
         )
     }
 
-    /// Refuses what does not fit into `limit`, or into what the machine has left.
-    pub fn check(&self, limit: Option<u64>, experiment: &ExperimentSpec) -> Result<()> {
-        let Some(limit) = limit.or_else(|| available().map(|a| a + resident().unwrap_or(0))) else {
-            return Ok(());
-        };
-        if self.total() <= limit {
-            return Ok(());
-        }
-        Err(refuse(format!(
-            "training would take about {}, more than {}. {}",
-            self.text(),
-            size_text(limit),
-            self.advice(limit, experiment)
-        )))
+    /// Refuses what does not fit into `limit`, or into what the machine has left, and says what would.
+    pub fn check(&self, limit: Option<u64>, experiment: &ExperimentSpec, parts: &Parts) -> Result<()> {
+        let left = || available().map(|a| a + resident().unwrap_or(0));
+        let Some(limit) = limit.or_else(left).filter(|&limit| self.total() > limit) else { return Ok(()) };
+        let (need, have) = (self.text(), size_text(limit));
+        let advice = advice(limit, experiment, parts)?;
+        Err(refuse(format!("training would take about {need}, more than {have}. {advice}")))
     }
+}
 
-    /// Settings that would fit. Posterior and parameters grow with the square of M, the rest at most linearly.
-    fn advice(&self, limit: u64, experiment: &ExperimentSpec) -> String {
-        let fixed = BASE + self.data;
-        if fixed.max(self.reading) >= limit {
-            return "The images alone do not fit: use --limit, or --size for smaller ones".into();
+/// Settings that would fit: the largest number of inducing inputs, as a fraction of the one asked for.
+fn advice(limit: u64, experiment: &ExperimentSpec, parts: &Parts) -> Result<String> {
+    for percent in (1..100).rev() {
+        let mut smaller = experiment.clone();
+        let counts = smaller.model.components.iter_mut().map(|c| &mut c.inducing.count);
+        counts.for_each(|m| *m = (*m * percent / 100).max(1));
+        if Estimate::new(&smaller, parts)?.total() <= limit {
+            let count = |e: &ExperimentSpec| e.model.components.iter().map(|c| c.inducing.count).min();
+            let (new, old) = (count(&smaller).unwrap_or(1), count(experiment).unwrap_or(1));
+            return Ok(format!(
+                "-m {new} would fit (now {old}); a smaller --batch helps where covariances dominate"
+            ));
         }
-        let current = experiment.model.components.iter().map(|c| c.inducing.count).max().unwrap_or(1);
-        let squared = (self.parameters + self.posterior + self.saving) as f64;
-        let linear = self.covariances as f64;
-        let room = (limit - fixed) as f64 / SLACK;
-        let fits = |f: f64| f * f * squared + f * linear <= room;
-        let fraction = (1..100).rev().map(|i| f64::from(i) / 100.0).find(|&f| fits(f)).unwrap_or(0.01);
-        let m = ((current as f64 * fraction) as usize).max(1);
-        let batch = experiment.train.batch_size;
-        format!(
-            "-m {m} would fit (now {current}); a smaller --batch (now {batch}) helps where covariances dominate"
-        )
     }
+    Ok("The images alone do not fit: use --limit, or --size for smaller ones".into())
 }
 
 /// Sizes that parameters and posterior depend on.
@@ -133,20 +131,26 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn new(model: &Model, train: &TrainSpec, batch: u64) -> Self {
-        let v = model.variational();
-        let q = v.slot().len() as u64;
-        Self {
-            q,
-            rest: model.layout().len() as u64 - q,
-            latents: v.latents() as u64,
-            total: v.total() as u64,
-            orders: v.groups().iter().map(|g| g.order() as u64).collect(),
+    fn new(experiment: &ExperimentSpec, components: &[Sketch], batch: u64) -> Result<Self> {
+        let posterior = experiment.model.posterior;
+        let latents = experiment.model.likelihood.build().map_err(Error::from)?.latents() as u64;
+        let blocks: Vec<u64> = components.iter().flat_map(|c| c.views.iter().map(|_| c.m)).collect();
+        let total: u64 = blocks.iter().sum();
+        let orders = match posterior.structure {
+            Structure::Full => vec![total],
+            Structure::MeanField => blocks,
+        };
+        Ok(Self {
+            q: latents * (total + orders.iter().map(|o| o * (o + 1) / 2).sum::<u64>()),
+            rest: components.iter().map(|c| c.m * c.e + c.weights).sum(),
+            latents,
+            total,
+            orders,
             batch,
-            natural: train.q == QStep::Natural,
-            whitened: v.whitened(),
+            natural: experiment.train.q == QStep::Natural,
+            whitened: posterior.whiten,
             threads: rayon::current_num_threads() as u64,
-        }
+        })
     }
 
     fn moved(&self) -> u64 {
@@ -180,45 +184,71 @@ impl Sizes {
         let checkpoint = 2 * values + 2 * SINGLE * self.moved() + values;
         model.max(checkpoint)
     }
+
+    /// A predictor's factors, its copy of the values and one chunk of images.
+    fn predicting(&self, components: &[Sketch]) -> u64 {
+        let factors: u64 = components.iter().map(|c| 2 * c.m * c.m).sum();
+        DOUBLE * (factors + self.total * CHUNK + self.q + self.rest)
+    }
 }
 
-/// One component: its `Kuu` (values, factor, derivative, scratch), its `Kuf` and what is kept of every view.
-fn component(c: &Component, batch: u64) -> u64 {
-    let (m, e) = (c.inducing() as u64, c.view_len() as u64);
-    let padded = m.div_ceil(LANES) * LANES;
-    // Sums of rows and their distances, per leaf of the kernel.
-    let leaves = c.kernel().terms().map_or(1, |t| t.iter().map(|t| t.leaves.len()).sum::<usize>()) as u64;
-    let moments = padded * (e + 2 * leaves);
-    let kuu = DOUBLE * (4 * m * m + m.div_ceil(KUU_ROWS) * moments);
-    let responses = c.responses().iter().map(|r| {
-        let count = r.views().count() as u64;
-        let kuf = 2 * DOUBLE * m * batch;
-        if count == 1 {
-            return kuf
-                + batch * (DOUBLE * e + SINGLE * (e + padded))
-                + batch.div_ceil(36) * SINGLE * moments;
-        }
-        let handed_over = SINGLE * batch * moments;
-        let handed_over = if handed_over <= HANDOVER { handed_over } else { 0 };
-        let located = if r.views().coordinates() > 0 {
-            SINGLE * ((PARTS + 2) * count * padded + 2 * count * count)
-        } else {
-            0
-        };
-        let per_image = batch * (DOUBLE * padded + (2 * SINGLE + DOUBLE) * count);
-        kuf + handed_over + per_image + located + PARTS * DOUBLE * moments
-    });
-    kuu + responses.sum::<u64>()
+/// What of a component decides its size.
+struct Sketch {
+    m: u64,
+    /// Numbers in a view.
+    e: u64,
+    /// Radial factors of the kernel, with those of places.
+    leaves: u64,
+    weights: u64,
+    views: Vec<Arc<dyn Views>>,
 }
 
-/// A predictor's factors and one chunk of images.
-fn predicting(model: &Model) -> u64 {
-    let v = model.variational();
-    let components = model.components().iter().map(|c| {
-        let (m, responses) = (c.inducing() as u64, c.responses().len() as u64);
-        DOUBLE * (2 * m * m + responses * m * CHUNK)
-    });
-    components.sum::<u64>() + DOUBLE * v.slot().len() as u64
+impl Sketch {
+    fn new(c: &ComponentSpec, image: ImageShape) -> Result<Self> {
+        let views = c.views.build(image).map_err(Error::from)?;
+        let e = views[0].len() as u64;
+        let places = u64::from(c.location.is_some());
+        let count: usize = views.iter().map(|v| v.count()).sum();
+        Ok(Self {
+            m: c.inducing.count as u64,
+            e,
+            leaves: leaves(&c.kernel, e, image) + places,
+            weights: if c.weights == Weights::Learned { count as u64 } else { 0 },
+            views,
+        })
+    }
+
+    /// Its `Kuu` (values, factor, derivative, scratch), its `Kuf` and what is kept of every view.
+    fn covariances(&self, batch: u64) -> u64 {
+        let Sketch { m, e, .. } = *self;
+        let padded = m.div_ceil(LANES) * LANES;
+        // Sums of rows and their distances, per leaf of the kernel.
+        let moments = padded * (e + 2 * self.leaves);
+        let kuu = DOUBLE * (4 * m * m + m.div_ceil(KUU_ROWS) * moments);
+        let responses = self.views.iter().map(|views| {
+            let count = views.count() as u64;
+            let kuf = 2 * DOUBLE * m * batch;
+            if count == 1 {
+                let rows = batch * (DOUBLE * e + SINGLE * (e + padded));
+                return kuf + rows + batch.div_ceil(WHOLE_ROWS) * SINGLE * moments;
+            }
+            let handed_over = Some(SINGLE * batch * moments).filter(|&h| h <= HANDOVER).unwrap_or(0);
+            let tables = (PARTS + 2) * count * padded + 2 * count * count;
+            let located = if views.coordinates() > 0 { SINGLE * tables } else { 0 };
+            let per_image = batch * (DOUBLE * padded + (2 * SINGLE + DOUBLE) * count);
+            kuf + handed_over + per_image + located + PARTS * DOUBLE * moments
+        });
+        kuu + responses.sum::<u64>()
+    }
+}
+
+fn leaves(kernel: &KernelSpec, e: u64, image: ImageShape) -> u64 {
+    match kernel.kind.as_str() {
+        "sum" | "product" => kernel.terms.iter().map(|t| leaves(t, e, image)).sum(),
+        "additive" => e,
+        "channels" => image.channels() as u64,
+        _ => 1,
+    }
 }
 
 /// Images and their targets.

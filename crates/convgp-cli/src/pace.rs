@@ -99,11 +99,10 @@ mod tests {
         while step < total && !pace.is_over(seconds) {
             seconds += speed(step);
             step += 1;
-            if pace.is_due(step, seconds) {
-                if let Some((new, _)) = pace.plan(step, seconds, total) {
-                    plans.push(new);
-                    total = new;
-                }
+            let due = pace.is_due(step, seconds);
+            if let Some((new, _)) = due.then(|| pace.plan(step, seconds, total)).flatten() {
+                plans.push(new);
+                total = new;
             }
         }
         (plans, step)

@@ -61,10 +61,10 @@ impl Plan {
         let loaded = self.data.load(&self.source, &self.geometry)?;
         let parts = Parts::new(loaded, self.validation, &self.source)?;
         let mut chosen = self.recipe.choose(&parts.train)?;
+        Estimate::new(&chosen.experiment, &parts)?.check(self.memory, &chosen.experiment, &parts)?;
         let (model, values) = chosen.build(&parts.train)?;
+        let estimate = Estimate::new(&chosen.experiment, &parts)?;
         let train = &chosen.experiment.train;
-        let estimate = Estimate::new(&model, train, &parts);
-        estimate.check(self.memory, &chosen.experiment)?;
         let description = describe(&model);
         let seconds_per_step = match self.timed_steps {
             0 => None,

@@ -16,7 +16,7 @@ use convgp::train::ExperimentSpec;
 use convgp::views::{Pair, ViewSpec};
 use convgp::{Error, Model};
 use preset::Named;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Stream of the generator that draws initial parameters, apart from every other use of the seed.
 const INITIAL_STREAM: u64 = 2;
@@ -80,7 +80,7 @@ impl RecipeArgs {
     /// The spec for these data.
     pub fn choose(&self, data: &Dataset) -> Result<Chosen> {
         let mut chosen = match &self.spec {
-            Some(path) => self.from_file(path)?,
+            Some(path) => read_spec(path)?,
             None => preset::choose(self.model, self.recipe, data)?,
         };
         let settled = |r: &String| {
@@ -94,20 +94,6 @@ impl RecipeArgs {
         write_out_defaults(&mut chosen.experiment);
         chosen.experiment.train.check().map_err(Error::from)?;
         Ok(chosen)
-    }
-
-    fn from_file(&self, path: &PathBuf) -> Result<Chosen> {
-        let text = match preset::paper_spec(&path.to_string_lossy()) {
-            Some(text) if !path.exists() => text.to_string(),
-            _ => std::fs::read_to_string(path).map_err(|e| {
-                let names: Vec<&str> = preset::PAPER.iter().map(|(name, _)| *name).collect();
-                input(format!("{}: {e}. Name a TOML file or one of {}", path.display(), names.join(", ")))
-            })?,
-        };
-        let experiment = ExperimentSpec::from_toml(&text).with_context(|| path.display().to_string())?;
-        let name = path.file_stem().map_or_else(|| "spec".into(), |s| s.to_string_lossy().into_owned());
-        let reasons = vec![format!("model and training: {}", path.display())];
-        Ok(Chosen { experiment, name, reasons, free_inducing: false })
     }
 
     fn apply_shortcuts(&self, experiment: &mut ExperimentSpec) -> Result<()> {
@@ -130,6 +116,21 @@ impl RecipeArgs {
         train.seed = self.seed.unwrap_or(train.seed);
         Ok(())
     }
+}
+
+/// A spec file, or one of the paper's by name.
+fn read_spec(path: &Path) -> Result<Chosen> {
+    let text = match preset::paper_spec(&path.to_string_lossy()) {
+        Some(text) if !path.exists() => text.to_string(),
+        _ => std::fs::read_to_string(path).map_err(|e| {
+            let names: Vec<&str> = preset::PAPER.iter().map(|(name, _)| *name).collect();
+            input(format!("{}: {e}. Name a TOML file or one of {}", path.display(), names.join(", ")))
+        })?,
+    };
+    let experiment = ExperimentSpec::from_toml(&text).with_context(|| path.display().to_string())?;
+    let name = path.file_stem().map_or_else(|| "spec".into(), |s| s.to_string_lossy().into_owned());
+    let reasons = vec![format!("model and training: {}", path.display())];
+    Ok(Chosen { experiment, name, reasons, free_inducing: false })
 }
 
 impl Chosen {

@@ -229,7 +229,9 @@ impl DataArgs {
         let shape = loaded.splits[0].data.images().shape();
         let same_size = geometry.size.is_none_or(|s| (s.height, s.width) == (shape.height(), shape.width()));
         if !same_size || geometry.colour == ColourKind::Rgb {
-            return Err(usage("built-in data have their own size and colour; leave out --size and --colour"));
+            return Err(input(format!(
+                "these images are made as {shape} and stay so; no other size or colour is possible"
+            )));
         }
         for split in &mut loaded.splits {
             if !self.classes.is_empty() {

@@ -122,7 +122,7 @@ impl Train {
             parameters: values.len(),
             train_images: parts.train.len(),
             threads: rayon::current_num_threads(),
-            memory: Estimate::new(&model, &experiment.train, &parts).total(),
+            memory: Estimate::new(&experiment, &parts)?.total(),
             reasons: &record.reasons,
         })?;
         let engine = Fused::default();
@@ -195,11 +195,10 @@ impl Train {
         let provenance = loaded.provenance.clone();
         let parts = Parts::new(loaded, self.validation, source)?;
         let mut chosen = self.recipe.choose(&parts.train)?;
+        Estimate::new(&chosen.experiment, &parts)?.check(self.memory, &chosen.experiment, &parts)?;
         let (model, values) = chosen.build(&parts.train)?;
         tell_plan(progress, &parts, &model, &chosen.reasons);
-        let estimate = Estimate::new(&model, &chosen.experiment.train, &parts);
-        estimate.check(self.memory, &chosen.experiment)?;
-        progress.note(&format!("memory: {}", estimate.text()));
+        progress.note(&format!("memory: {}", Estimate::new(&chosen.experiment, &parts)?.text()));
         let budget = match self.time {
             Some(time) => Budget::Seconds(time.as_secs_f64()),
             None => Budget::Steps(chosen.experiment.train.steps),
