@@ -1,15 +1,14 @@
 //! `convgp demo`: the paper's first experiment from nothing but this program.
 
+use crate::exit::Exit;
+use crate::figures::Figures;
 use crate::progress::Progress;
-use anyhow::{Context, Result};
+use crate::recipe::initial_model;
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use convgp::cov::Fused;
-use convgp::data::Dataset;
 use convgp::io::save_model;
-use convgp::metrics::{error_rate, nlpp};
-use convgp::model::{Model, Predictor};
-use convgp::rng::Rng;
-use convgp::train::{Control, ExperimentSpec, Trainer};
+use convgp::train::{Control, ExperimentSpec, Moment, Observer, Trainer, Trigger};
 use convgp_data::generate::rectangles;
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,8 +18,6 @@ const TRAINING_IMAGES: usize = 1200;
 const TEST_IMAGES: usize = 10_000;
 /// Seeds of test images are this far from those of training images.
 const TEST_SEED: u64 = 1 << 32;
-/// Stream of the generator that draws initial parameters.
-const INITIAL_STREAM: u64 = 2;
 
 /// Options of the demo.
 #[derive(Debug, Args)]
@@ -56,8 +53,8 @@ impl Which {
     }
     fn spec(self) -> &'static str {
         match self {
-            Which::Weighted => include_str!("../../../specs/rectangles-weighted.toml"),
-            Which::Invariant => include_str!("../../../specs/rectangles-invariant.toml"),
+            Which::Weighted => include_str!("../specs/rectangles-weighted.toml"),
+            Which::Invariant => include_str!("../specs/rectangles-invariant.toml"),
         }
     }
     /// Error in percent and NLPP of the paper, table 1.
@@ -69,24 +66,16 @@ impl Which {
     }
 }
 
-/// Error in percent and NLPP.
-fn figures(predictor: &Predictor<'_, Fused>, data: &Dataset) -> Result<(f64, f64)> {
-    let error = error_rate(&predictor.predict(data.images())?, data.targets());
-    let error = error.context("the demo's models predict classes")?;
-    Ok((100.0 * error, nlpp(&predictor.log_density(data)?)))
-}
-
 impl Demo {
     /// Runs it.
-    pub fn run(&self) -> Result<()> {
+    pub fn run(&self) -> Result<Exit> {
         let started = Instant::now();
-        let ExperimentSpec { model: model_spec, mut train } = ExperimentSpec::from_toml(self.model.spec())?;
-        train.seed = self.seed;
-        train.steps = self.steps.unwrap_or(train.steps);
+        let mut experiment = ExperimentSpec::from_toml(self.model.spec())?;
+        experiment.train.seed = self.seed;
+        experiment.train.steps = self.steps.unwrap_or(experiment.train.steps);
         let data = rectangles(TRAINING_IMAGES, self.seed);
         let test = rectangles(TEST_IMAGES, self.seed.wrapping_add(TEST_SEED));
-        let rng = &mut Rng::stream(self.seed, INITIAL_STREAM);
-        let (mut model, values) = Model::new(&model_spec, Some(data.images()), rng)?;
+        let (mut model, values) = initial_model(&experiment, &data)?;
         let mut out = std::io::stdout().lock();
         writeln!(
             out,
@@ -98,15 +87,24 @@ impl Demo {
             values.len(),
         )?;
 
-        let engine = Fused::default();
-        let mut trainer = Trainer::new(&mut model, &engine, &data, &train, values)?;
-        let progress = Progress::new(train.steps);
-        let last = trainer.run(|_| Control::Continue, &mut [progress.observer()])?;
+        let engine = Fused::<f32>::default();
+        let mut trainer = Trainer::new(&mut model, &engine, &data, &experiment.train, values)?;
+        let progress = Progress::new(experiment.train.steps, false);
+        let show = Observer::new(Trigger::Steps(1), |m: &Moment<'_>| {
+            let (step, total) = (m.report.step, m.report.total_steps);
+            progress.show(
+                step,
+                total,
+                format!("log density {:.4}", m.report.bound.expectation / data.len() as f64),
+            );
+            Ok(())
+        });
+        let last = trainer.run(|_| Control::Continue, &mut [show])?;
         drop(progress);
         let (counts, values) = (trainer.counts(), trainer.into_values());
         let seconds = started.elapsed().as_secs_f64();
         let bound = last.map_or(f64::NAN, |report| report.bound.elbo);
-        writeln!(out, "trained: {} steps in {seconds:.1} s, last bound {bound:.2}", train.steps)?;
+        writeln!(out, "trained: {} steps in {seconds:.1} s, last bound {bound:.2}", experiment.train.steps)?;
         if counts.roll_backs + counts.jitter_raises > 0 {
             writeln!(
                 out,
@@ -115,19 +113,19 @@ impl Demo {
             )?;
         }
 
-        let predictor = Predictor::new(&model, &engine, &values)?;
-        let (training, fresh) = (figures(&predictor, &data)?, figures(&predictor, &test)?);
+        let figures = |data| Figures::of(&model, &values, data);
+        let (training, fresh) = (figures(&data)?, figures(&test)?);
         let published = self.model.published();
         writeln!(out, "\n                      error      NLPP")?;
-        writeln!(out, "training images   {:6.2} %     {:.4}", training.0, training.1)?;
-        writeln!(out, "fresh images      {:6.2} %     {:.4}", fresh.0, fresh.1)?;
+        writeln!(out, "training images   {:>8}     {:.4}", training.error_text(), training.nlpp)?;
+        writeln!(out, "fresh images      {:>8}     {:.4}", fresh.error_text(), fresh.nlpp)?;
         writeln!(out, "paper             {:6.1} %     {:.3}", published.0, published.1)?;
 
         let default = || PathBuf::from(format!("rectangles-{}.safetensors", self.model.name()));
         let path = self.out.clone().unwrap_or_else(default);
         save_model(&path, &model, &values, data.class_names())?;
         writeln!(out, "\nsaved: {} ({:.1} s in all)", path.display(), started.elapsed().as_secs_f64())?;
-        Ok(())
+        Ok(Exit::Done)
     }
 }
 
@@ -141,7 +139,7 @@ mod tests {
             let spec = ExperimentSpec::from_toml(which.spec()).unwrap();
             spec.train.check().unwrap();
             let data = rectangles(50, 0);
-            let (model, _) = Model::new(&spec.model, Some(data.images()), &mut Rng::new(0)).unwrap();
+            let (model, _) = initial_model(&spec, &data).unwrap();
             let conv = &model.components()[0];
             assert_eq!((conv.inducing(), conv.responses()[0].views().count()), (16, 26 * 26));
             let weighted = conv.responses()[0].weights_slot().is_some();

@@ -1,26 +1,42 @@
 //! The convgp command line. Results go to standard output, progress and errors to standard error.
 
+mod card;
+mod cli;
+mod data;
 mod demo;
+mod doctor;
+mod duration;
+mod eval;
+mod events;
+mod exit;
+mod figures;
+mod inspect;
+mod interrupt;
+mod memory;
+mod pace;
+mod plan;
+mod predict;
 mod progress;
+mod recipe;
+mod run;
+mod saved;
+mod session;
+mod shell;
+mod source;
+mod train;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
+use std::io::Write;
+use std::process::ExitCode;
 
-/// Convolutional Gaussian processes: image models that know what they do not know.
-#[derive(Debug, Parser)]
-#[command(version, about)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Generate the paper's rectangles data, train on it, and compare with the published figures.
-    Demo(demo::Demo),
-}
-
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
-        Command::Demo(demo) => demo.run(),
+fn main() -> ExitCode {
+    match cli::Cli::parse().run() {
+        Ok(exit) => exit.into(),
+        Err(error) if exit::is_broken_pipe(&error) => exit::Exit::Done.into(),
+        Err(error) => {
+            // Whoever closed standard error does not want to hear of it.
+            _ = writeln!(std::io::stderr(), "error: {error:#}");
+            exit::Exit::of(&error).into()
+        }
     }
 }

@@ -1,41 +1,46 @@
-//! A progress bar on standard error.
+//! Progress on standard error: a bar on a terminal, lines for what matters everywhere.
 
-use convgp::train::{Moment, Observer, Trigger};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::io::Write;
 use std::time::Duration;
 
-/// Weight of the newest minibatch in the displayed training error.
-const NEWEST: f64 = 0.05;
-
-/// Steps, bound, training error, speed and time left. Nothing is drawn where standard error is not a terminal.
+/// Steps, a message, speed and time left. The bar is drawn on terminals only.
+#[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
+    quiet: bool,
 }
 
 impl Progress {
-    /// For a run of this many steps.
-    pub fn new(steps: u64) -> Self {
+    /// For so many steps; `quiet` shows nothing at all.
+    pub fn new(steps: u64, quiet: bool) -> Self {
         let template = "{bar:24} {pos}/{len} steps  {msg}  {per_sec}  {elapsed} elapsed, {eta} left";
         let style = ProgressStyle::with_template(template).expect("the template is well formed");
-        let bar = ProgressBar::new(steps).with_style(style);
+        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(steps) };
+        let bar = bar.with_style(style);
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar }
+        Self { bar, quiet }
     }
 
-    /// What keeps the bar up to date.
-    pub fn observer(&self) -> Observer<'_> {
-        let (mut bound, mut error) = (f64::NAN, f64::NAN);
-        Observer::new(Trigger::Steps(1), move |m: &Moment<'_>| {
-            if m.report.bound.elbo.is_finite() {
-                bound = m.report.bound.elbo;
-            }
-            if let Some(e) = m.batch_error() {
-                error = if error.is_nan() { e } else { error + NEWEST * (e - error) };
-            }
-            self.bar.set_position(m.report.step);
-            self.bar.set_message(format!("bound {bound:.2}, training error {:.2} %", 100.0 * error));
-            Ok(())
-        })
+    /// Where the run is.
+    pub fn show(&self, step: u64, total: u64, message: String) {
+        self.bar.set_length(total);
+        self.bar.set_position(step);
+        self.bar.set_message(message);
+    }
+
+    /// Where a resumed run starts, so that its speed is that of the steps to come.
+    pub fn start_at(&self, step: u64) {
+        self.bar.set_position(step);
+        self.bar.reset_eta();
+    }
+
+    /// A line that stays.
+    pub fn note(&self, line: &str) {
+        if !self.quiet {
+            // Whoever closed standard error does not want to hear of it.
+            self.bar.suspend(|| _ = writeln!(std::io::stderr(), "{line}"));
+        }
     }
 }
 

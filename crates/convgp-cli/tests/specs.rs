@@ -7,7 +7,7 @@ use convgp::train::ExperimentSpec;
 
 #[test]
 fn every_spec_builds() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/specs");
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,20 +1,9 @@
 //! What a caller may ask of the data.
 
 use convgp::data::ImageShape;
+pub use convgp::prepare::Fit;
 
 use crate::loaded::{Format, SplitKind};
-
-/// How an image is brought to another size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fit {
-    /// Cut the largest centred part of the right proportions, then scale it.
-    #[default]
-    Crop,
-    /// Scale height and width separately.
-    Stretch,
-    /// Cut out the centre without scaling; smaller images get a black border.
-    Centre,
-}
 
 /// A wanted image size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

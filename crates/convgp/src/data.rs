@@ -39,6 +39,10 @@ pub enum DataError {
     IndexOutOfRange { index: usize, count: usize },
     #[error("the likelihood expects {expected}, the targets are {found}")]
     TargetKind { expected: String, found: String },
+    #[error(
+        "pixels reach from {low} to {high}, those the model was trained on from {trained_low} to {trained_high}; bring them to the same scale (bytes are divided by 255)"
+    )]
+    PixelRange { low: f64, high: f64, trained_low: f64, trained_high: f64 },
     #[error("the data are {found} images, the model expects {expected}")]
     ShapeMismatch { found: ImageShape, expected: ImageShape },
 }

@@ -1,20 +1,24 @@
 //! Model files: one self-contained safetensors file, readable without executing anything.
 //!
-//! Metadata has a single key, `convgp`, whose value is JSON: format version, spec, class names, frozen parameters. (One key,
-//! because the order of several is not fixed and equal models are to give equal bytes.) Every parameter is a tensor of
-//! doubles under its own name; `q` is always stored as means and covariance factors.
+//! Metadata has a single key, `convgp`, whose value is JSON: format version, spec, class names, preparation of the images,
+//! frozen parameters. Every parameter is a tensor of doubles under its own name; `q` is always stored as means and
+//! covariance factors. A [`Checkpoint`] is what a run needs to go on.
+
+mod checkpoint;
+mod tensors;
+
+pub use checkpoint::Checkpoint;
 
 use crate::data::ImageShape;
 use crate::model::{Model, ModelSpec};
 use crate::params::Entry;
+use crate::prepare::Preparation;
 use crate::variational::Form;
 use crate::{Error, Result};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
+use tensors::{Numbers, Tensor};
 
 /// Version of the format written; older ones are read.
 pub const FORMAT_VERSION: u32 = 1;
@@ -28,13 +32,13 @@ const KEY: &str = "convgp";
 pub enum FileError {
     #[error("{}: {source}", path.display())]
     Access { path: PathBuf, source: std::io::Error },
-    #[error("{}: not a model file: {what}", path.display())]
+    #[error("{}: not a readable model or checkpoint: {what}", path.display())]
     Format { path: PathBuf, what: String },
     #[error("{}: format version {found}; this program reads up to {FORMAT_VERSION}", path.display())]
     Version { path: PathBuf, found: u32 },
 }
 
-/// A model with its numbers and the names of its classes.
+/// A model with its numbers, the names of its classes and what its images went through.
 #[derive(Debug)]
 pub struct SavedModel {
     /// Structure.
@@ -43,6 +47,8 @@ pub struct SavedModel {
     pub values: Vec<f64>,
     /// One name per class; empty for regression.
     pub class_names: Vec<String>,
+    /// What has to be done to images before it sees them.
+    pub preparation: Preparation,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,11 +57,25 @@ struct Header {
     image: ImageShape,
     spec: ModelSpec,
     class_names: Vec<String>,
+    #[serde(default)]
+    preparation: Preparation,
     frozen: Vec<String>,
 }
 
-/// Writes a model file. Whoever reads the path meanwhile, or after a crash, finds the old file or the new one, whole.
+/// Writes a model file for images that were bytes of the model's size. Whoever reads the path meanwhile, or after a
+/// crash, finds the old file or the new one, whole.
 pub fn save_model(path: &Path, model: &Model, values: &[f64], class_names: &[String]) -> Result<()> {
+    save_prepared_model(path, model, values, class_names, Preparation::default())
+}
+
+/// [`save_model`] for images that were prepared in another way.
+pub fn save_prepared_model(
+    path: &Path,
+    model: &Model,
+    values: &[f64],
+    class_names: &[String],
+    preparation: Preparation,
+) -> Result<()> {
     let (mut variational, mut layout) = (model.variational().clone(), model.layout().clone());
     let mut values = values.to_vec();
     let natural = variational.form() == Form::Natural;
@@ -71,20 +91,15 @@ pub fn save_model(path: &Path, model: &Model, values: &[f64], class_names: &[Str
         image: model.spec().image,
         spec: model.spec().clone(),
         class_names: class_names.to_vec(),
+        preparation,
         frozen: layout.entries().iter().filter(frozen).map(|e| e.name.clone()).collect(),
     };
     let header = serde_json::to_string(&header).map_err(|e| format_error(path, e))?;
-    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    let tensors = layout.entries().iter().map(|e| {
-        let range = e.slot.range();
-        let data = &bytes[8 * range.start..8 * range.end];
-        let tensor = TensorView::new(Dtype::F64, shape(model, e), data).map_err(|e| format_error(path, e))?;
-        Ok((e.name.clone(), tensor))
-    });
-    let tensors = tensors.collect::<Result<Vec<_>>>()?;
-    let metadata = HashMap::from([(KEY.to_string(), header)]);
-    let file = safetensors::serialize(tensors, Some(metadata)).map_err(|e| format_error(path, e))?;
-    write_atomically(path, &file)
+    let tensor = |e: &Entry| {
+        let numbers = Numbers::Double(e.slot.of(&values));
+        (e.name.clone(), Tensor { shape: shape(model, e), numbers })
+    };
+    tensors::write(path, KEY, header, layout.entries().iter().map(tensor).collect())
 }
 
 /// Inducing inputs are `M x E`, means `L x Mtot`, factors `L x packed`; everything else is flat.
@@ -102,58 +117,52 @@ fn shape(model: &Model, entry: &Entry) -> Vec<usize> {
 
 /// Reads a model file.
 pub fn load_model(path: &Path) -> Result<SavedModel> {
-    let bytes = fs::read(path).map_err(|e| access(path, e))?;
-    let tensors = SafeTensors::deserialize(&bytes).map_err(|e| format_error(path, e))?;
-    let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| format_error(path, e))?;
-    let text = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
-    let text = text.ok_or_else(|| format_error(path, format!("its metadata lack `{KEY}`")))?;
-    let header = read_header(path, text)?;
+    let file = tensors::File::read(path)?;
+    let (text, arrays) = file.parse(KEY)?;
+    let header = read_header(path, &text)?;
     let (mut model, mut values) = Model::restore(&header.spec)?;
     for entry in model.layout().entries() {
-        let tensor = tensors.tensor(&entry.name).map_err(|e| format_error(path, e))?;
-        if tensor.dtype() != Dtype::F64 {
-            let what = format!("tensor `{}` is {:?}, not F64", entry.name, tensor.dtype());
-            return Err(format_error(path, what));
-        }
-        let numbers = tensor.data().chunks_exact(8);
-        let numbers: Vec<f64> =
-            numbers.map(|b| f64::from_le_bytes(b.try_into().expect("eight bytes"))).collect();
-        model.layout().set(&mut values, &entry.name, &numbers)?;
+        model.layout().set(&mut values, &entry.name, &arrays.doubles(&entry.name)?)?;
     }
     for name in &header.frozen {
         model.layout_mut().set_trainable(name, false)?;
     }
-    Ok(SavedModel { model, values, class_names: header.class_names })
+    let Header { class_names, preparation, .. } = header;
+    Ok(SavedModel { model, values, class_names, preparation })
 }
 
 fn read_header(path: &Path, text: &str) -> Result<Header> {
+    check_version(path, text)?;
+    serde_json::from_str(text).map_err(|e| format_error(path, e))
+}
+
+/// Looked at before anything else: a later format may have fields this one does not know.
+fn check_version(path: &Path, text: &str) -> Result<()> {
     #[derive(Deserialize)]
     struct Version {
         format_version: u32,
     }
-    // The version first: a later format may have fields this one does not know.
     let Version { format_version: found } = serde_json::from_str(text).map_err(|e| format_error(path, e))?;
-    if found > FORMAT_VERSION {
-        return Err(FileError::Version { path: path.into(), found }.into());
-    }
-    serde_json::from_str(text).map_err(|e| format_error(path, e))
+    if found > FORMAT_VERSION { Err(FileError::Version { path: path.into(), found }.into()) } else { Ok(()) }
 }
 
-/// Replaces a file by way of a temporary neighbour: write, flush to disk, rename, flush the directory.
+/// Replaces a file: whoever reads it meanwhile, or after a crash, finds the old contents or the new, whole.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace_file(path, |temporary| fs::write(temporary, bytes))
+}
+
+/// Replaces a file by way of a temporary neighbour: fill, flush to disk, rename, flush the directory.
+fn replace_file(path: &Path, fill: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
     let name = path.file_name().ok_or_else(|| access(path, std::io::ErrorKind::InvalidFilename.into()))?;
-    let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
-    let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    });
+    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let temporary = directory.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+    let flush = || File::options().write(true).open(&temporary)?.sync_all();
+    let written = fill(&temporary).and_then(|()| flush()).and_then(|()| fs::rename(&temporary, path));
     if let Err(e) = written {
         // Best effort: the error that matters is the first one.
         let _ = fs::remove_file(&temporary);
         return Err(access(path, e));
     }
-    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Not every system can open a directory; the rename itself has happened.
     if let Ok(directory) = File::open(directory) {
         let _ = directory.sync_all();
@@ -193,8 +202,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (model, values) = model(Form::Covariance);
         let path = dir.path().join("m.safetensors");
-        save_model(&path, &model, &values, &["a".into()]).unwrap();
+        let preparation = Preparation { fit: crate::prepare::Fit::Stretch, ..Preparation::default() };
+        save_prepared_model(&path, &model, &values, &["a".into()], preparation).unwrap();
         let saved = load_model(&path).unwrap();
+        assert_eq!(saved.preparation, preparation);
         assert_eq!((&saved.values, saved.class_names.as_slice()), (&values, ["a".to_string()].as_slice()));
         assert_eq!((saved.model.spec(), saved.model.layout()), (model.spec(), model.layout()));
         let images = regression(5, 77);
@@ -203,9 +214,13 @@ mod tests {
         };
         assert_eq!(f(&model, &values), f(&saved.model, &saved.values));
         let again = dir.path().join("again.safetensors");
-        save_model(&again, &saved.model, &saved.values, &saved.class_names).unwrap();
+        save_prepared_model(&again, &saved.model, &saved.values, &saved.class_names, preparation).unwrap();
         assert_eq!(fs::read(path).unwrap(), fs::read(again).unwrap());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file is left");
+        let plain = dir.path().join("plain");
+        fs::write(&plain, b"x").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions();
+        assert_eq!(mode(&dir.path().join("m.safetensors")), mode(&plain));
     }
 
     #[test]

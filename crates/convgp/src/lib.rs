@@ -7,7 +7,7 @@
 //! | [`error`], [`rng`], [`real`] | errors; seeded randomness; numbers of the tile loops |
 //! | [`linalg`] | the few dense operations used |
 //! | [`params`] | one flat vector of numbers with named, constrained slots |
-//! | [`data`] | images, targets, minibatches |
+//! | [`data`], [`prepare`] | images, targets, minibatches; what was done to images before |
 //! | [`views`] | patches, orbits, located patches: what `g` sees of an image |
 //! | [`kernel`] | base kernels on views |
 //! | [`component`] | kernel + inducing inputs + responses |
@@ -17,7 +17,7 @@
 //! | [`model`] | spec, bound, prediction |
 //! | [`collapsed`], [`exact`] | the collapsed bound and exact inference for Gaussian noise |
 //! | [`optim`], [`train`] | Adam, schedules, L-BFGS; the training loop |
-//! | [`metrics`], [`io`] | error and NLPP; model files |
+//! | [`metrics`], [`io`] | error and NLPP; model files and checkpoints |
 
 #![warn(missing_docs)]
 
@@ -35,6 +35,7 @@ pub mod metrics;
 pub mod model;
 pub mod optim;
 pub mod params;
+pub mod prepare;
 pub mod real;
 pub mod rng;
 pub mod train;

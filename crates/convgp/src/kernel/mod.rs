@@ -19,7 +19,7 @@ pub use contract::check_kernel;
 pub use matern::{Matern12, Matern32, Matern52};
 pub use radial::{Radial, RadialFn};
 pub use rbf::Rbf;
-pub use spec::{KernelSpec, Lengthscale, ViewDims};
+pub use spec::{KernelSpec, Lengthscale, Median, ViewDims};
 pub use stationary::{Dims, Stationary};
 
 use crate::params::ParamInit;

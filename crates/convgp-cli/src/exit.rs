@@ -1,0 +1,103 @@
+//! How the program ends.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+/// Text for `--help`.
+pub const HELP: &str = "Exit codes:
+  0    done
+  1    failed: numbers diverged, a file could not be written, a self-check failed
+  2    wrong usage: unknown option, model or field
+  3    data, model file or checkpoint cannot be used
+  4    does not fit in memory; nothing was started
+  130  interrupted; the run was saved and can be resumed";
+
+/// What the shell is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All is well.
+    Done = 0,
+    /// Something failed on the way.
+    Failed = 1,
+    /// The command does not make sense.
+    Usage = 2,
+    /// What was read does.
+    Input = 3,
+    /// It would not fit in memory.
+    Memory = 4,
+    /// The user stopped it.
+    Interrupted = 130,
+}
+
+/// An error with its own exit code.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// The code.
+    pub exit: Exit,
+    message: String,
+}
+
+/// A mistake in the command.
+pub fn usage(message: impl Into<String>) -> anyhow::Error {
+    Refusal { exit: Exit::Usage, message: message.into() }.into()
+}
+
+/// Data or a file that cannot be used.
+pub fn input(message: impl Into<String>) -> anyhow::Error {
+    Refusal { exit: Exit::Input, message: message.into() }.into()
+}
+
+/// Too large for this machine.
+pub fn memory(message: impl Into<String>) -> anyhow::Error {
+    Refusal { exit: Exit::Memory, message: message.into() }.into()
+}
+
+impl Exit {
+    /// The code of an error, from the first cause that has one.
+    pub fn of(error: &anyhow::Error) -> Self {
+        error.chain().find_map(Self::of_cause).unwrap_or(Exit::Failed)
+    }
+
+    fn of_cause(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        if let Some(refusal) = error.downcast_ref::<Refusal>() {
+            return Some(refusal.exit);
+        }
+        if error.downcast_ref::<convgp_data::Error>().is_some() {
+            return Some(Exit::Input);
+        }
+        match error.downcast_ref::<convgp::Error>()? {
+            convgp::Error::Numerical(_) => Some(Exit::Failed),
+            _ => Some(Exit::Input),
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Whether the reader of our output has gone, as `head` does: nothing is left to say then.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |e: &std::io::Error| e.kind() == ErrorKind::BrokenPipe;
+    error.chain().any(|e| e.downcast_ref().is_some_and(broken))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn codes_survive_context() {
+        let wrapped = Err::<(), _>(memory("too large")).context("planning").unwrap_err();
+        assert_eq!(Exit::of(&wrapped), Exit::Memory);
+        let data = convgp_data::registry::locate("nothing", None).unwrap_err();
+        assert_eq!(Exit::of(&anyhow::Error::from(data)), Exit::Input);
+        assert_eq!(Exit::of(&anyhow::anyhow!("other")), Exit::Failed);
+        let pipe = anyhow::Error::from(std::io::Error::from(ErrorKind::BrokenPipe));
+        assert!(is_broken_pipe(&pipe) && !is_broken_pipe(&wrapped));
+    }
+}

@@ -1,0 +1,249 @@
+//! Models by name, fitted to data: geometry, likelihood and size are chosen here, with reasons.
+
+use super::{Chosen, Recipe};
+use crate::exit::usage;
+use anyhow::Result;
+use clap::ValueEnum;
+use convgp::data::{Dataset, Targets};
+use convgp::kernel::{Lengthscale, Median};
+use convgp::likelihood::LikelihoodSpec;
+use convgp::model::ComponentSpec;
+use convgp::train::{ExperimentSpec, TrainSpec};
+use convgp::views::{Pair, ViewSpec};
+
+/// The paper's experiments by name.
+pub const PAPER: [(&str, &str); 13] = [
+    ("cifar-additive", include_str!("../../specs/cifar-additive.toml")),
+    ("cifar-colour-patch", include_str!("../../specs/cifar-colour-patch.toml")),
+    ("cifar-multichannel", include_str!("../../specs/cifar-multichannel.toml")),
+    ("cifar-weighted", include_str!("../../specs/cifar-weighted.toml")),
+    ("mnist-additive", include_str!("../../specs/mnist-additive.toml")),
+    ("mnist-flips", include_str!("../../specs/mnist-flips.toml")),
+    ("mnist-invariant", include_str!("../../specs/mnist-invariant.toml")),
+    ("mnist-located", include_str!("../../specs/mnist-located.toml")),
+    ("mnist-rbf", include_str!("../../specs/mnist-rbf.toml")),
+    ("mnist-weighted", include_str!("../../specs/mnist-weighted.toml")),
+    ("mnist-weighted-rbf", include_str!("../../specs/mnist-weighted-rbf.toml")),
+    ("rectangles-invariant", include_str!("../../specs/rectangles-invariant.toml")),
+    ("rectangles-weighted", include_str!("../../specs/rectangles-weighted.toml")),
+];
+
+/// The text of one of the paper's experiments.
+pub fn paper_spec(name: &str) -> Option<&'static str> {
+    PAPER.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
+
+/// A model of the paper, whatever the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Named {
+    /// Patches with one learned weight per place.
+    Weighted,
+    /// Patches, all places alike.
+    Invariant,
+    /// Whole images.
+    Rbf,
+    /// The sum of weighted patches and whole images.
+    #[value(name = "weighted+rbf")]
+    WeightedRbf,
+    /// Patches whose place matters too.
+    Located,
+    /// A function per pixel (grey), or per colour channel of a patch.
+    Additive,
+    /// Whole images, alike when flipped.
+    Flips,
+    /// Patches through all colours.
+    ColourPatch,
+    /// A function per colour channel.
+    MultiChannel,
+}
+
+impl Named {
+    fn spec_name(self, colour: bool) -> &'static str {
+        match self {
+            Named::Weighted if colour => "cifar-weighted",
+            Named::Weighted => "mnist-weighted",
+            Named::Invariant => "mnist-invariant",
+            Named::Rbf => "mnist-rbf",
+            Named::WeightedRbf => "mnist-weighted-rbf",
+            Named::Located => "mnist-located",
+            Named::Additive if colour => "cifar-additive",
+            Named::Additive => "mnist-additive",
+            Named::Flips => "mnist-flips",
+            Named::ColourPatch => "cifar-colour-patch",
+            Named::MultiChannel => "cifar-multichannel",
+        }
+    }
+
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |v| v.get_name().into())
+    }
+}
+
+/// Images below this side get 3x3 patches.
+const SMALL_SIDE: usize = 20;
+/// Kernel variance at which convolutions of the fast recipe start.
+const CONV_VARIANCE: f64 = 50.0;
+/// Above this many inducing inputs natural steps are made smaller.
+const MANY_INDUCING: usize = 400;
+
+/// A spec for these data.
+pub fn choose(named: Option<Named>, recipe: Recipe, data: &Dataset) -> Result<Chosen> {
+    let shape = data.images().shape();
+    let (side, colour) = (shape.height().min(shape.width()), shape.channels() > 1);
+    let mut reasons = Vec::new();
+    let named = named.unwrap_or_else(|| {
+        let (named, why) = match (side, colour) {
+            (..3, _) => (Named::Rbf, "images are too small for patches"),
+            (_, true) => (Named::MultiChannel, "images have several channels"),
+            _ => (Named::Weighted, "images are grey"),
+        };
+        reasons.push(format!("model: {} ({why})", named.name()));
+        named
+    });
+    if named == Named::MultiChannel && !colour {
+        return Err(usage("--model multi-channel: the images have one channel; try --model weighted"));
+    }
+    let text = paper_spec(named.spec_name(colour)).expect("every name has a spec");
+    let mut experiment = ExperimentSpec::from_toml(text)?;
+    experiment.model.image = shape;
+    let patch = if side < SMALL_SIDE { 3 } else { 5 };
+    let (inducing, why) = inducing(data.len(), colour);
+    let mut patches = false;
+    for component in &mut experiment.model.components {
+        component.inducing.count = inducing;
+        if let ViewSpec::Patches { patch: p, .. } = &mut component.views {
+            *p = Pair::Both(patch);
+            patches = true;
+        } else {
+            component.inducing.count = inducing.min(data.len());
+        }
+    }
+    if patches {
+        reasons.push(format!("patches: {patch}x{patch} (images are {}x{})", shape.height(), shape.width()));
+    }
+    reasons.push(format!("inducing inputs: M = {inducing} ({why})"));
+    experiment.model.likelihood = likelihood(data, recipe, &mut reasons);
+    if recipe == Recipe::Fast {
+        experiment.model.components.iter_mut().for_each(|c| start_values(c, data));
+        experiment.train = train(inducing, data.len());
+        reasons.push(format!("training: natural gradients, steps of {}", experiment.train.natural.gamma));
+    }
+    Ok(Chosen { experiment, name: named.name().replace('+', "-"), reasons, free_inducing: false })
+}
+
+/// Inducing inputs for so many images.
+fn inducing(images: usize, colour: bool) -> (usize, String) {
+    let count = match (images, colour) {
+        (..2000, _) => 100,
+        (..20_000, _) | (_, true) => 256,
+        _ => 750,
+    };
+    (count, format!("{images} training images"))
+}
+
+fn likelihood(data: &Dataset, recipe: Recipe, reasons: &mut Vec<String>) -> LikelihoodSpec {
+    let (spec, text) = match (data.targets(), recipe) {
+        (Targets::Classes { classes: 2, .. }, _) => (LikelihoodSpec::probit(), "probit (two classes)".into()),
+        (Targets::Classes { classes, .. }, Recipe::Fast) => {
+            (LikelihoodSpec::softmax(*classes), format!("softmax ({classes} classes)"))
+        }
+        (Targets::Classes { classes, .. }, Recipe::Paper) => {
+            (LikelihoodSpec::robust_max(*classes), format!("robust-max ({classes} classes)"))
+        }
+        (Targets::Real(y), _) => {
+            let variance = (0.1 * spread(y)).max(1e-6);
+            let text = format!("Gaussian noise, variance {variance:.3e} to start with (targets are numbers)");
+            (LikelihoodSpec::Gaussian { variance }, text)
+        }
+    };
+    reasons.push(format!("likelihood: {text}"));
+    spec
+}
+
+/// Mean square of targets: their spread around the prior's mean, which is zero.
+fn spread(y: &[f64]) -> f64 {
+    y.iter().map(|y| y * y).sum::<f64>() / y.len() as f64
+}
+
+/// Starting values of the fast recipe.
+fn start_values(component: &mut ComponentSpec, data: &Dataset) {
+    let scale = match data.targets() {
+        Targets::Real(y) => spread(y).max(1e-6),
+        Targets::Classes { .. } => 1.0,
+    };
+    let patches = matches!(component.views, ViewSpec::Patches { .. });
+    let variance = if patches { CONV_VARIANCE } else { 1.0 };
+    component.kernel.variance = Some(variance * scale);
+    component.white = component.white.map(|w| w * scale);
+    if !patches && component.kernel.kind == "rbf" {
+        component.kernel.lengthscale = Some(Lengthscale::Named(Median::Median));
+    }
+}
+
+fn train(inducing: usize, images: usize) -> TrainSpec {
+    let mut train = TrainSpec::default();
+    if inducing > MANY_INDUCING {
+        train.natural.gamma = 0.04;
+    }
+    train.batch_size = train.batch_size.min(images);
+    train
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use convgp::data::{ImageShape, Images, Pixels};
+    use convgp::rng::Rng;
+
+    fn data(shape: (usize, usize, usize), images: usize, targets: Targets) -> Dataset {
+        let shape = ImageShape::new(shape.0, shape.1, shape.2).unwrap();
+        let rng = &mut Rng::new(1);
+        let pixels = (0..images * shape.len()).map(|_| rng.bits() as u8).collect();
+        Dataset::new(Images::new(shape, Pixels::U8(pixels)).unwrap(), targets).unwrap()
+    }
+
+    fn classes(images: u32, classes: u32) -> Targets {
+        Targets::classes((0..images).map(|i| i % classes).collect(), classes as usize).unwrap()
+    }
+
+    #[test]
+    fn defaults_follow_the_data() {
+        let grey = choose(None, Recipe::Fast, &data((28, 28, 1), 30, classes(30, 10))).unwrap();
+        assert_eq!(
+            (grey.name.as_str(), &grey.experiment.model.likelihood),
+            ("weighted", &LikelihoodSpec::softmax(10))
+        );
+        let patch = |c: &Chosen| match &c.experiment.model.components[0].views {
+            ViewSpec::Patches { patch, .. } => *patch,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(patch(&grey), Pair::Both(5));
+        let small = choose(None, Recipe::Fast, &data((9, 30, 1), 30, classes(30, 2))).unwrap();
+        assert_eq!(
+            (patch(&small), &small.experiment.model.likelihood),
+            (Pair::Both(3), &LikelihoodSpec::probit())
+        );
+        let colour = choose(None, Recipe::Fast, &data((24, 24, 3), 30, classes(30, 3))).unwrap();
+        assert_eq!(colour.name, "multi-channel");
+        let tiny = choose(None, Recipe::Fast, &data((2, 2, 1), 30, classes(30, 2))).unwrap();
+        assert_eq!((tiny.name.as_str(), tiny.experiment.model.components[0].inducing.count), ("rbf", 30));
+        let real = Targets::real((0..30).map(f64::from).collect()).unwrap();
+        let real = choose(None, Recipe::Fast, &data((24, 24, 1), 30, real)).unwrap();
+        assert!(matches!(real.experiment.model.likelihood, LikelihoodSpec::Gaussian { .. }));
+        for c in [grey, small, colour, tiny] {
+            assert!(c.reasons.iter().any(|r| r.starts_with("model: ")), "{:?}", c.reasons);
+        }
+    }
+
+    #[test]
+    fn every_named_model_can_be_built_by_both_recipes() {
+        let data = data((22, 22, 3), 120, classes(120, 3));
+        for named in Named::value_variants() {
+            for recipe in [Recipe::Fast, Recipe::Paper] {
+                let mut chosen = choose(Some(*named), recipe, &data).unwrap();
+                chosen.experiment.train.check().unwrap();
+                chosen.build(&data).unwrap_or_else(|e| panic!("{named:?}, {recipe:?}: {e}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! One sitting of a run: steps until the plan is fulfilled, time is up or the user stops it, and what is saved on the way.
+
+use crate::events::{Event, Events, Row, trouble};
+use crate::figures::Figures;
+use crate::interrupt;
+use crate::pace::Pace;
+use crate::progress::Progress;
+use crate::run::RunFolder;
+use anyhow::Result;
+use convgp::cov::Fused;
+use convgp::data::Dataset;
+use convgp::io::{Checkpoint, save_prepared_model};
+use convgp::prepare::Preparation;
+use convgp::train::{Control, ExperimentSpec, Moment, Observer, StepReport, Trainer, Trigger};
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Weight of the newest minibatch in the running training error.
+const NEWEST: f64 = 0.05;
+/// Evaluations in a run, unless the user says how often.
+const EVALUATIONS: u64 = 20;
+
+/// How long to train.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Budget {
+    /// So many steps.
+    Steps(u64),
+    /// So many seconds of training.
+    Seconds(f64),
+}
+
+/// Why a sitting ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The plan is fulfilled, or time is up.
+    Finished,
+    /// As many steps as this sitting was to take.
+    Paused,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl Ending {
+    /// A word for events.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ending::Finished => "finished",
+            Ending::Paused => "paused",
+            Ending::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What stays the same during a sitting.
+pub struct Setup<'a> {
+    /// Where everything is written.
+    pub run: &'a RunFolder,
+    /// Model and training.
+    pub experiment: &'a ExperimentSpec,
+    /// Identity of the training data.
+    pub fingerprint: &'a str,
+    /// Images for the held-out curve.
+    pub held_out: Option<&'a Dataset>,
+    /// What was done to the images.
+    pub preparation: Preparation,
+    /// Names of the classes.
+    pub class_names: &'a [String],
+    /// How long to train.
+    pub budget: Budget,
+    /// Steps between evaluations.
+    pub evaluate_every: Option<u64>,
+    /// Time between checkpoints.
+    pub checkpoint_every: Duration,
+    /// Stop after so many steps of this sitting.
+    pub stop_after: Option<u64>,
+}
+
+/// What the last steps looked like.
+#[derive(Debug, Default)]
+struct Latest {
+    bound: Option<f64>,
+    log_density: Option<f64>,
+    kl: Option<f64>,
+    error: Option<f64>,
+    rate: f64,
+    gamma: f64,
+    roll_backs: u64,
+    jitter_raises: u64,
+    troubles: Vec<(u64, String)>,
+}
+
+impl Latest {
+    fn look(&mut self, m: &Moment<'_>, images: usize) {
+        let finite = |x: f64| x.is_finite().then_some(x);
+        let StepReport { bound, rate, gamma, .. } = m.report;
+        self.bound = finite(bound.elbo).or(self.bound);
+        self.kl = finite(bound.kl).or(self.kl);
+        self.log_density = finite(bound.expectation / images as f64).or(self.log_density);
+        if let Some(e) = m.batch_error() {
+            self.error = Some(self.error.map_or(e, |old| old + NEWEST * (e - old)));
+        }
+        (self.rate, self.gamma) = (*rate, *gamma);
+        (self.roll_backs, self.jitter_raises) = (m.counts.roll_backs, m.counts.jitter_raises);
+        self.troubles.extend(trouble(m.report).map(|what| (m.report.step, what)));
+    }
+
+    fn message(&self) -> String {
+        let number = |name: &str, x: Option<f64>| x.map_or(String::new(), |x| format!("{name} {x:.4}, "));
+        let error = self.error.map_or(String::new(), |e| format!("training error {:.2} %", 100.0 * e));
+        format!("{}{}{error}", number("bound", self.bound), number("log density", self.log_density))
+    }
+}
+
+/// A sitting. The trainer outlives it.
+pub struct Session<'t, 'a> {
+    setup: &'a Setup<'a>,
+    trainer: Trainer<'t, Fused>,
+    images: usize,
+    events: &'a mut Events,
+    progress: &'a Progress,
+    latest: RefCell<Latest>,
+    pace: Pace,
+    started: Instant,
+    /// Seconds of earlier sittings.
+    before: f64,
+    first_step: u64,
+    best_nlpp: Option<f64>,
+    evaluated_at: Option<u64>,
+}
+
+impl<'t, 'a> Session<'t, 'a> {
+    /// Begins; `earlier` is what earlier sittings left: seconds and the best held-out figure.
+    pub fn new(
+        setup: &'a Setup<'a>,
+        mut trainer: Trainer<'t, Fused>,
+        data: &Dataset,
+        events: &'a mut Events,
+        progress: &'a Progress,
+        earlier: (f64, Option<f64>),
+    ) -> Self {
+        let first_step = trainer.steps_taken();
+        let pace = Pace::new(setup.budget, first_step, earlier.0);
+        if let Some(total) = pace.first_total(trainer.total_steps()) {
+            trainer.set_total_steps(total);
+        }
+        progress.start_at(first_step);
+        Self {
+            setup,
+            trainer,
+            images: data.len(),
+            events,
+            progress,
+            latest: RefCell::default(),
+            pace,
+            started: Instant::now(),
+            before: earlier.0,
+            first_step,
+            best_nlpp: earlier.1,
+            evaluated_at: None,
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.before + self.started.elapsed().as_secs_f64()
+    }
+
+    /// Steps between evaluations: a function of the plan, so that a resumed run keeps the rhythm.
+    fn evaluate_every(&self) -> u64 {
+        self.setup.evaluate_every.unwrap_or_else(|| self.trainer.total_steps().div_ceil(EVALUATIONS)).max(1)
+    }
+
+    /// Trains. Saves model and checkpoint before it returns.
+    pub fn run(mut self) -> Result<(Ending, Trainer<'t, Fused>, f64)> {
+        let mut checkpointed = Instant::now();
+        loop {
+            self.stretch(checkpointed)?;
+            self.tell_troubles()?;
+            let step = self.trainer.steps_taken();
+            if let Some((total, per_step)) = self.pace.plan(step, self.seconds(), self.trainer.total_steps())
+            {
+                self.trainer.set_total_steps(total);
+                let seconds = self.seconds();
+                let event = Event::Plan { step, seconds, seconds_per_step: per_step, total_steps: total };
+                self.events.emit(&event)?;
+                self.progress.note(&format!("plan: {total} steps, {:.1} ms each", 1e3 * per_step));
+            }
+            let ending = self.ending();
+            if step.is_multiple_of(self.evaluate_every()) || ending == Some(Ending::Finished) {
+                self.evaluate()?;
+            }
+            if ending.is_some() || checkpointed.elapsed() >= self.setup.checkpoint_every {
+                self.save()?;
+                checkpointed = Instant::now();
+            }
+            if let Some(ending) = ending {
+                let seconds = self.seconds();
+                return Ok((ending, self.trainer, seconds));
+            }
+        }
+    }
+
+    /// Steps until something is due.
+    fn stretch(&mut self, checkpointed: Instant) -> Result<()> {
+        let every = self.evaluate_every();
+        let (latest, images, progress) = (&self.latest, self.images, self.progress);
+        let (pace, setup, first) = (&self.pace, self.setup, self.first_step);
+        let (before, started) = (self.before, self.started);
+        let due = |report: &StepReport| {
+            let seconds = before + started.elapsed().as_secs_f64();
+            report.step.is_multiple_of(every)
+                || checkpointed.elapsed() >= setup.checkpoint_every
+                || pace.is_due(report.step, seconds)
+                || setup.stop_after.is_some_and(|n| report.step - first >= n)
+                || interrupt::asked()
+        };
+        let stop = |report: &StepReport| if due(report) { Control::Stop } else { Control::Continue };
+        let watch = Observer::new(Trigger::Steps(1), |m: &Moment<'_>| {
+            let mut latest = latest.borrow_mut();
+            latest.look(m, images);
+            progress.show(m.report.step, m.report.total_steps, latest.message());
+            Ok(())
+        });
+        self.trainer.run(stop, &mut [watch])?;
+        Ok(())
+    }
+
+    fn ending(&self) -> Option<Ending> {
+        let step = self.trainer.steps_taken();
+        if step >= self.trainer.total_steps() || self.pace.is_over(self.seconds()) {
+            Some(Ending::Finished)
+        } else if interrupt::asked() {
+            Some(Ending::Interrupted)
+        } else if self.setup.stop_after.is_some_and(|n| step - self.first_step >= n) {
+            Some(Ending::Paused)
+        } else {
+            None
+        }
+    }
+
+    fn tell_troubles(&mut self) -> Result<()> {
+        for (step, what) in std::mem::take(&mut self.latest.borrow_mut().troubles) {
+            self.progress.note(&format!("step {step}: {what}"));
+            let seconds = self.before + self.started.elapsed().as_secs_f64();
+            self.events.emit(&Event::Trouble { step, seconds, what })?;
+        }
+        Ok(())
+    }
+
+    /// A row of results; keeps the model if it is the best on held-out images.
+    fn evaluate(&mut self) -> Result<()> {
+        let step = self.trainer.steps_taken();
+        if self.evaluated_at.replace(step) == Some(step) {
+            return Ok(());
+        }
+        let seconds = self.seconds();
+        let (model, values) = (self.trainer.model(), self.trainer.values());
+        let held_out = self.setup.held_out.map(|data| Figures::of(model, values, data)).transpose()?;
+        let latest = self.latest.borrow();
+        let row = Row {
+            step,
+            seconds,
+            bound: latest.bound,
+            train_log_density: latest.log_density,
+            kl: latest.kl,
+            train_error: latest.error,
+            held_out_error: held_out.and_then(|f| f.error.or(f.rmse)),
+            held_out_nlpp: held_out.map(|f| f.nlpp),
+            rate: latest.rate,
+            gamma: latest.gamma,
+            roll_backs: latest.roll_backs,
+            jitter_raises: latest.jitter_raises,
+        };
+        let held_out = held_out
+            .map_or(String::new(), |f| format!("; held out: error {}, NLPP {:.4}", f.error_text(), f.nlpp));
+        self.progress.note(&format!("step {step}, {seconds:.1} s: {}{held_out}", latest.message()));
+        self.setup.run.append_row(&row)?;
+        self.events.emit(&Event::Evaluation(&row))?;
+        if row.held_out_nlpp.is_some_and(|n| self.best_nlpp.is_none_or(|best| n < best)) {
+            self.best_nlpp = row.held_out_nlpp;
+            self.save_model(&self.setup.run.best())?;
+        }
+        Ok(())
+    }
+
+    fn save_model(&self, path: &Path) -> Result<()> {
+        let Setup { class_names, preparation, .. } = self.setup;
+        let (model, values) = (self.trainer.model(), self.trainer.values());
+        Ok(save_prepared_model(path, model, values, class_names, *preparation)?)
+    }
+
+    fn save(&mut self) -> Result<()> {
+        self.save_model(&self.setup.run.model())?;
+        let (step, seconds) = (self.trainer.steps_taken(), self.seconds());
+        let checkpoint = Checkpoint {
+            experiment: self.setup.experiment.clone(),
+            data: self.setup.fingerprint.into(),
+            seconds,
+            best_nlpp: self.best_nlpp,
+            state: self.trainer.state(),
+        };
+        checkpoint.save(&self.setup.run.checkpoint())?;
+        self.events.emit(&Event::Checkpoint { step, seconds })
+    }
+}
