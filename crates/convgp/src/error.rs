@@ -4,6 +4,7 @@ use crate::data::DataError;
 use crate::io::FileError;
 use crate::kernel::KernelError;
 use crate::likelihood::LikelihoodError;
+use crate::metrics::MetricsError;
 use crate::params::ParamError;
 use crate::train::TrainError;
 use crate::views::GeometryError;
@@ -29,6 +30,8 @@ pub enum Error {
     Init(#[from] InitError),
     #[error("model spec: {0}")]
     Spec(#[from] SpecError),
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
     #[error("training: {0}")]
     Train(#[from] TrainError),
     #[error(transparent)]

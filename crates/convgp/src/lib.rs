@@ -17,7 +17,8 @@
 //! | [`model`] | spec, bound, prediction |
 //! | [`collapsed`], [`exact`] | the collapsed bound and exact inference for Gaussian noise |
 //! | [`optim`], [`train`] | Adam, schedules, L-BFGS; the training loop |
-//! | [`metrics`], [`io`] | error and NLPP; model files |
+//! | [`metrics`] | error, calibration, selective answers, outliers |
+//! | [`io`] | model files |
 
 #![warn(missing_docs)]
 
