@@ -1,6 +1,7 @@
 //! The crate's error: small enums from near their cause, gathered.
 
 use crate::data::DataError;
+use crate::inspect::InspectError;
 use crate::io::FileError;
 use crate::kernel::KernelError;
 use crate::likelihood::LikelihoodError;
@@ -32,6 +33,8 @@ pub enum Error {
     Spec(#[from] SpecError),
     #[error(transparent)]
     Metrics(#[from] MetricsError),
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
     #[error("training: {0}")]
     Train(#[from] TrainError),
     #[error(transparent)]

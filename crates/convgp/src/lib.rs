@@ -17,7 +17,7 @@
 //! | [`model`] | spec, bound, prediction |
 //! | [`collapsed`], [`exact`] | the collapsed bound and exact inference for Gaussian noise |
 //! | [`optim`], [`train`] | Adam, schedules, L-BFGS; the training loop |
-//! | [`metrics`] | error, calibration, selective answers, outliers |
+//! | [`metrics`], [`inspect`] | error, calibration, outlier scores; evidence, shares, prior draws |
 //! | [`io`] | model files |
 
 #![warn(missing_docs)]
@@ -28,6 +28,7 @@ pub mod cov;
 pub mod data;
 pub mod error;
 pub mod exact;
+pub mod inspect;
 pub mod io;
 pub mod kernel;
 pub mod likelihood;
