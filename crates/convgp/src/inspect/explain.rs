@@ -11,7 +11,7 @@ use crate::cov::{Cov, Engine, Need};
 use crate::data::{DataError, Images};
 use crate::likelihood::Marginals;
 use crate::linalg::{Into, Mat, gemm};
-use crate::model::Predictor;
+use crate::model::{Model, Predictor};
 use crate::variational::{Block, PosteriorScratch};
 
 /// Columns that go through the posterior together, to bound memory.
@@ -37,9 +37,14 @@ impl<'p, 'm, E: Engine> Explainer<'p, 'm, E> {
         Ok(explainer)
     }
 
-    /// The predictor that is explained.
-    pub fn predictor(&self) -> &'p Predictor<'m, E> {
-        self.predictor
+    /// The model.
+    pub fn model(&self) -> &'m Model {
+        self.predictor.model
+    }
+
+    /// Its parameters, with `q` in covariance form.
+    pub fn values(&self) -> &'p [f64] {
+        &self.predictor.values
     }
 
     /// Latent functions.

@@ -52,12 +52,15 @@ impl Reliability {
     /// Sorts and bins. Zero bins are taken as one.
     pub fn new(confidences: &[f64], correct: &[bool], binning: Binning) -> Result<Self, MetricsError> {
         check_confidences(confidences, correct)?;
-        Ok(Self::sorted(confidences.iter().copied().zip(correct.iter().copied()).collect(), binning))
+        let mut order: Vec<usize> = (0..confidences.len()).collect();
+        order.sort_by(|a, b| confidences[*a].total_cmp(&confidences[*b]));
+        let sorted =
+            (order.iter().map(|i| confidences[*i]).collect(), order.iter().map(|i| correct[*i]).collect());
+        Ok(Self::binned(sorted, binning))
     }
 
-    fn sorted(mut pairs: Vec<(f64, bool)>, binning: Binning) -> Self {
-        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (confidences, correct): (Vec<f64>, Vec<bool>) = pairs.into_iter().unzip();
+    /// From confidences in increasing order.
+    fn binned((confidences, correct): (Vec<f64>, Vec<bool>), binning: Binning) -> Self {
         let bins = match binning {
             Binning::EqualWidth(count) => equal_width(&confidences, count.max(1)),
             Binning::EqualMass(count) => equal_mass(&confidences, count.max(1)),
@@ -93,17 +96,18 @@ impl Reliability {
     /// finite sample lies above that of the whole population, more so after drawing again, so the interval leans
     /// upwards: compare it with [`Reliability::null_band`], not with zero.
     pub fn bootstrap(&self, draws: usize, level: f64, rng: &mut Rng) -> Interval {
-        let n = self.confidences.len();
-        let mut errors: Vec<f64> = (0..draws.max(1))
-            .map(|_| {
-                let pick = |_| {
-                    let i = rng.below(n);
-                    (self.confidences[i], self.correct[i])
-                };
-                Self::sorted((0..n).map(pick).collect(), self.binning).error()
-            })
-            .collect();
+        let mut errors: Vec<f64> = (0..draws.max(1)).map(|_| self.drawn_again(rng).error()).collect();
         Interval::central(&mut errors, level)
+    }
+
+    /// As many images, drawn from these with replacement. Counting how often each was drawn keeps them sorted.
+    fn drawn_again(&self, rng: &mut Rng) -> Self {
+        let n = self.confidences.len();
+        let mut times = vec![0; n];
+        (0..n).for_each(|_| times[rng.below(n)] += 1);
+        let pairs = self.confidences.iter().zip(&self.correct).zip(&times);
+        let drawn = pairs.flat_map(|((c, r), &times)| std::iter::repeat_n((*c, *r), times)).unzip();
+        Self::binned(drawn, self.binning)
     }
 
     /// Answers are drawn right with probability equal to their confidence, again and again: where the error and the
