@@ -147,7 +147,9 @@ pub(crate) fn number(v: f64) -> String {
         a if a >= 1e4 => format!("{:.1}k", v / 1e3).replace(".0k", "k"),
         a if a > 0.0 && a < 1e-3 => format!("{v:.0e}"),
         a => {
-            let decimals = if a >= 10.0 {
+            let decimals = if a >= 1000.0 {
+                0
+            } else if a >= 10.0 {
                 1
             } else if a >= 1.0 {
                 2
@@ -155,7 +157,7 @@ pub(crate) fn number(v: f64) -> String {
                 3
             };
             let text = format!("{v:.decimals$}");
-            text.trim_end_matches('0').trim_end_matches('.').into()
+            if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').into() }
         }
     }
 }
@@ -172,6 +174,7 @@ mod tests {
             (0.25, "0.25"),
             (-3.0, "-3"),
             (100.0, "100"),
+            (6070.4, "6070"),
             (43.107, "43.1"),
             (0.0661, "0.066"),
             (12_500.0, "12.5k"),

@@ -38,9 +38,9 @@ pub(crate) const WIDTH: u32 = 520;
 pub(crate) const HEIGHT: u32 = 340;
 
 /// Size of labels, in pixels.
-pub(crate) const SMALL: f64 = 13.0;
+pub(crate) const SMALL: f64 = 14.0;
 /// Size of axis descriptions.
-pub(crate) const NORMAL: f64 = 14.0;
+pub(crate) const NORMAL: f64 = 15.0;
 
 /// The SVG backend divides sizes by this, so that a size means the height of a line.
 const LINE_HEIGHT: f64 = 1.24;

@@ -25,7 +25,7 @@ fn run(name: &str) -> RunCurves {
         seconds: f64::from(i) * 0.5,
         bound: Some(-100.0 / f64::from(i)),
         error: Some(1.0 / f64::from(i + 1)),
-        nlpp: (i % 2 == 0).then_some(0.3),
+        nlpp: i.is_multiple_of(2).then_some(0.3),
     };
     RunCurves { name: name.into(), points: (1..20).map(point).collect() }
 }

@@ -14,12 +14,15 @@ const HEAD: i32 = 30;
 const LEFT: i32 = 150;
 const RIGHT: i32 = 64;
 
+/// Which of the two shares.
+type Of = fn(&Share) -> f64;
+
 /// Two groups of bars, if the model has more than one response.
 pub(super) fn draw(report: &Report) -> Result<Vec<Drawing>, ReportError> {
     let Some(shares) = report.model.as_ref().map(|m| &m.shares).filter(|s| s.len() > 1) else {
         return Ok(Vec::new());
     };
-    let groups: [(&str, fn(&Share) -> f64); 2] =
+    let groups: [(&str, Of); 2] =
         [("share of the prior variance", |s| s.prior), ("share of the explained variance", |s| s.explained)];
     let low = shares.iter().fold(0.0f64, |m, s| m.min(s.explained));
     let high = shares.iter().fold(1.0f64, |m, s| m.max(s.explained));

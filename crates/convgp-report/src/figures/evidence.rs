@@ -36,7 +36,7 @@ fn figure(model: &ModelView, index: usize, view: &EvidenceView) -> Result<Drawin
     let block = ROW_HEAD + height + GAP;
     let maps = HEAD + block * rows.len().max(1) as i32;
     let bars = if rows.is_empty() { 0 } else { 40 };
-    let carriers = view.evidence.parts.len() as i32 * (CARRIER + 40);
+    let carriers = view.evidence.parts.len() as i32 * (CARRIER + 44);
     let size = (side as u32, height as u32);
     let svg = canvas((WIDTH, (maps + bars + carriers) as u32), |area, overlay| {
         let tones = Tones::of(view.image.iter().copied());
@@ -63,7 +63,7 @@ fn figure(model: &ModelView, index: usize, view: &EvidenceView) -> Result<Drawin
             colour_bar(area, overlay, maps + 2, limit)?;
         }
         for (i, (part, response)) in view.evidence.parts.iter().zip(&model.responses).enumerate() {
-            let top = maps + bars + i as i32 * (CARRIER + 40);
+            let top = maps + bars + i as i32 * (CARRIER + 44);
             draw_carriers(area, overlay, (model, &view.evidence), (part, response), latents[0], top)?;
         }
         Ok(())
@@ -95,8 +95,7 @@ fn draw_carriers(
     top: i32,
 ) -> Result<(), ReportError> {
     let tones = Tones::of(response.inducing.iter().flatten().copied());
-    let words =
-        format!("{}: carriers for {}", part_name(evidence, part), shortened(&model.latent_names[l], 14));
+    let words = format!("{}: carriers, {}", part_name(evidence, part), shortened(&model.latent_names[l], 14));
     text(area, &words, (2, top + 10), Anchor::Left, SMALL, INK)?;
     let shape = response.layout.view;
     let longest = shape.height().max(shape.width()) as i32;
@@ -105,7 +104,14 @@ fn draw_carriers(
     for (i, (m, v)) in part.carriers(l, CARRIERS).into_iter().enumerate() {
         let x = i as i32 * cell + 2;
         overlay.put(&Raster::picture(&response.inducing[m], shape, tones), (x, top + 22), (size[0], size[1]));
-        text(area, &number(v), (x + CARRIER + 2, top + 22 + CARRIER / 2), Anchor::Left, 11.0, MUTED)?;
+        text(
+            area,
+            &number(v),
+            (x + size[0] as i32 / 2, top + 32 + size[1] as i32),
+            Anchor::Centre,
+            SMALL,
+            MUTED,
+        )?;
     }
     Ok(())
 }

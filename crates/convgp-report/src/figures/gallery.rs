@@ -4,11 +4,13 @@ use super::{ANSWERS, Drawing};
 use crate::canvas::{Anchor, draw as canvas, shortened, text};
 use crate::model::image;
 use crate::raster::{Raster, Tones};
-use crate::style::{INK, MUTED, SMALL, WIDTH};
+use crate::style::{INK, MUTED, WIDTH};
 use crate::{Evaluation, Report, ReportError};
 
 const COLUMNS: usize = 5;
 const MOST: usize = 15;
+/// Size of the words under a picture, which is narrow.
+const TINY: f64 = 13.0;
 /// Height of the two lines under a picture.
 const WORDS: i32 = 38;
 
@@ -65,11 +67,11 @@ fn gallery(evaluation: &Evaluation, chosen: &[usize]) -> Result<String, ReportEr
             let (x, y) = ((i % COLUMNS) as i32 * cell, (i / COLUMNS) as i32 * (height + WORDS + 10));
             overlay.put(&Raster::picture(picture, shape, tones), (x + 6, y), (side as u32, height as u32));
             let label = shortened(evaluation.label_name(n), 13);
-            text(area, &label, (x + cell / 2, y + height + 11), Anchor::Centre, SMALL, INK)?;
+            text(area, &label, (x + cell / 2, y + height + 11), Anchor::Centre, TINY, INK)?;
             let percent = 100.0 * confidences[n];
             let digits = usize::from(percent > 99.0);
             let answer = format!("\u{2192} {}, {percent:.digits$} %", shortened(&names[predicted[n]], 8));
-            text(area, &answer, (x + cell / 2, y + height + 28), Anchor::Centre, SMALL, MUTED)?;
+            text(area, &answer, (x + cell / 2, y + height + 28), Anchor::Centre, TINY, MUTED)?;
         }
         Ok(())
     })
