@@ -1,9 +1,11 @@
 //! The crate's error: small enums from near their cause, gathered.
 
 use crate::data::DataError;
+use crate::inspect::InspectError;
 use crate::io::FileError;
 use crate::kernel::KernelError;
 use crate::likelihood::LikelihoodError;
+use crate::metrics::MetricsError;
 use crate::params::ParamError;
 use crate::train::TrainError;
 use crate::views::GeometryError;
@@ -29,6 +31,10 @@ pub enum Error {
     Init(#[from] InitError),
     #[error("model spec: {0}")]
     Spec(#[from] SpecError),
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
     #[error("training: {0}")]
     Train(#[from] TrainError),
     #[error(transparent)]

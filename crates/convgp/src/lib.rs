@@ -17,7 +17,8 @@
 //! | [`model`] | spec, bound, prediction |
 //! | [`collapsed`], [`exact`] | the collapsed bound and exact inference for Gaussian noise |
 //! | [`optim`], [`train`] | Adam, schedules, L-BFGS; the training loop |
-//! | [`metrics`], [`io`] | error and NLPP; model files and checkpoints |
+//! | [`metrics`], [`inspect`] | error, calibration, outlier scores; evidence, shares, prior draws |
+//! | [`io`] | model files and checkpoints |
 
 #![warn(missing_docs)]
 
@@ -27,6 +28,7 @@ pub mod cov;
 pub mod data;
 pub mod error;
 pub mod exact;
+pub mod inspect;
 pub mod io;
 pub mod kernel;
 pub mod likelihood;

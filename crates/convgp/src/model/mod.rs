@@ -9,6 +9,7 @@ mod spec;
 pub(crate) use bound::Wanted;
 pub use bound::{Bound, Workspace};
 pub use init::Inducing;
+pub(crate) use predict::sampling_factor;
 pub use predict::{JointPrediction, Predictor};
 pub use spec::{ComponentSpec, InducingInit, InducingSpec, Jitter, ModelSpec, PosteriorSpec, Weights};
 

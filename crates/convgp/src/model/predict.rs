@@ -21,9 +21,9 @@ const COLUMNS: usize = 32;
 /// answer does not depend on which others are in its chunk.
 #[derive(Debug)]
 pub struct Predictor<'a, E: Engine> {
-    model: &'a Model,
-    engine: &'a E,
-    values: Cow<'a, [f64]>,
+    pub(crate) model: &'a Model,
+    pub(crate) engine: &'a E,
+    pub(crate) values: Cow<'a, [f64]>,
     /// In covariance form: natural parameters would have to be factorised for every block.
     variational: Variational,
     chol: Vec<Mat>,
@@ -152,7 +152,7 @@ impl<'a, E: Engine> Predictor<'a, E> {
         }
     }
 
-    fn marginals(
+    pub(crate) fn marginals(
         &self,
         cov: &[Cov],
         need: Need,
@@ -228,7 +228,7 @@ impl JointPrediction {
 }
 
 /// A lower factor of a covariance that may be singular: jitter grows from rounding size until it factorises.
-fn sampling_factor(cov: &Mat, latent: usize) -> Result<Mat> {
+pub(crate) fn sampling_factor(cov: &Mat, latent: usize) -> Result<Mat> {
     let n = cov.rows();
     let scale = norm_squared(cov.data()).sqrt().max(f64::MIN_POSITIVE);
     for power in [-14, -12, -10, -8, -6] {

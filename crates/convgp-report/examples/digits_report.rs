@@ -1,0 +1,108 @@
+//! Trains a convolution plus RBF on the bundled digits and writes a report:
+//! `cargo run --release -p convgp-report --example digits_report -- DIR`.
+
+use convgp::cov::Fused;
+use convgp::data::{Dataset, Images, Pixels, Targets};
+use convgp::inspect::{Explainer, uncertainty};
+use convgp::likelihood::Predictive;
+use convgp::metrics::{error_rate, nlpp};
+use convgp::model::Predictor;
+use convgp::rng::Rng;
+use convgp::train::{Control, Observer, TrainSpec, Trainer, Trigger};
+use convgp::{Model, ModelSpec};
+use convgp_report::{CurvePoint, Evaluation, ModelView, Outliers, Report, RunCurves};
+use std::error::Error;
+
+const SPEC: &str = r#"
+    image = { height = 28, width = 28 }
+    likelihood = { type = "softmax", classes = 10 }
+    [[components]]
+    name = "conv"
+    views = { type = "patches", patch = 5, located = true }
+    weights = "learned"
+    normalise = true
+    kernel = { type = "rbf", variance = 50.0 }
+    location = { type = "matern32", lengthscale = 3.0 }
+    inducing = { count = 100 }
+    [[components]]
+    name = "rbf"
+    views = { type = "image" }
+    kernel = { type = "rbf" }
+    inducing = { count = 50 }
+"#;
+
+#[allow(dead_code, reason = "the browser test uses the rest of this file")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let dir = std::env::args().nth(1).unwrap_or_else(|| "report".into());
+    let (train, test) = convgp_data::sample::mnist();
+    let plan = TrainSpec { steps: 200, batch_size: 100, ..TrainSpec::default() };
+    Ok(report("Digits", SPEC, &plan, &train, &test)?.write(dir.as_ref())?)
+}
+
+/// Trains the model of `spec` and gathers everything a report can show.
+pub fn report(
+    title: &str,
+    spec: &str,
+    plan: &TrainSpec,
+    train: &Dataset,
+    test: &Dataset,
+) -> Result<Report, Box<dyn Error>> {
+    let engine = Fused::<f32>::default();
+    let (mut model, values) =
+        Model::new(&ModelSpec::from_toml(spec)?, Some(train.images()), &mut Rng::new(0))?;
+    let mut points = Vec::new();
+    let mut trainer = Trainer::new(&mut model, &engine, train, plan, values)?;
+    let measure = Observer::new(Trigger::Steps((plan.steps / 10).max(1)), |moment| {
+        let predictor = Predictor::new(moment.model, &engine, moment.values)?;
+        points.push(CurvePoint {
+            step: moment.report.step,
+            seconds: moment.elapsed.as_secs_f64(),
+            bound: Some(moment.report.bound.elbo),
+            error: error_rate(&predictor.predict(test.images())?, test.targets()),
+            nlpp: Some(nlpp(&predictor.log_density(test)?)),
+        });
+        Ok(())
+    });
+    trainer.run(|_| Control::Continue, &mut [measure])?;
+    let values = trainer.into_values();
+
+    let predictor = Predictor::new(&model, &engine, &values)?;
+    let explainer = Explainer::new(&predictor)?;
+    let rng = &mut Rng::new(1);
+    let names = test.class_names();
+    let inside = ModelView::new(&explainer, names, test.images(), &[0, 1], rng)?;
+    let ordinary = uncertainty(&predictor, test.images(), 100, rng)?;
+    let mut report = Report::new(title)
+        .fact("training images", &train.len().to_string())
+        .fact("test images", &test.len().to_string())
+        .fact("steps", &plan.steps.to_string())
+        .run(RunCurves { name: title.into(), points })
+        .evaluation(evaluation(&predictor, test)?)
+        .model(inside);
+    for (name, images) in strange_images(test.images())? {
+        report =
+            report.outliers(Outliers::new(name, &ordinary, &uncertainty(&predictor, &images, 100, rng)?)?);
+    }
+    Ok(report)
+}
+
+fn evaluation(predictor: &Predictor<'_, Fused>, test: &Dataset) -> Result<Evaluation, Box<dyn Error>> {
+    let (Predictive::Classes { probabilities, .. }, Targets::Classes { labels, .. }) =
+        (predictor.predict(test.images())?, test.targets())
+    else {
+        return Err("the report is about classes".into());
+    };
+    Ok(Evaluation::new(probabilities, labels.clone(), test.class_names().to_vec(), test.images().clone())?)
+}
+
+/// Blank images of several greys, and noise, of the same shape as `like`.
+fn strange_images(like: &Images) -> Result<[(&'static str, Images); 2], Box<dyn Error>> {
+    const COUNT: usize = 100;
+    let (shape, rng) = (like.shape(), &mut Rng::new(2));
+    let blank = (0..COUNT).flat_map(|i| vec![i as f64 / COUNT as f64; shape.len()]).collect();
+    let noise = (0..COUNT * shape.len()).map(|_| rng.uniform()).collect();
+    Ok([
+        ("blank images", Images::new(shape, Pixels::F64(blank))?),
+        ("uniform noise", Images::new(shape, Pixels::F64(noise))?),
+    ])
+}
