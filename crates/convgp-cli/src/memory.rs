@@ -22,9 +22,8 @@ const SINGLE: u64 = 4;
 const LANES: u64 = 16;
 /// Parts a batch's derivatives are summed in.
 const PARTS: u64 = 8;
-/// Rows of `Kuu`, and whole images, handled together.
-const KUU_ROWS: u64 = 96;
-const WHOLE_ROWS: u64 = 36;
+/// Columns whose derivatives one thread works on, of `Kuu` and of whole images.
+const COLUMNS: u64 = 128;
 /// The engine recomputes moments when they would take more than this.
 const HANDOVER: u64 = 256 << 20;
 /// Images predicted together.
@@ -218,19 +217,21 @@ impl Sketch {
         })
     }
 
-    /// Its `Kuu` (values, factor, derivative, scratch), its `Kuf` and what is kept of every view.
+    /// Its `Kuu` (values, factor, derivative), its `Kuf` and what is kept of every view.
     fn covariances(&self, batch: u64) -> u64 {
         let Sketch { m, e, .. } = *self;
         let padded = m.div_ceil(LANES) * LANES;
         // Sums of rows and their distances, per leaf of the kernel.
         let moments = padded * (e + 2 * self.leaves);
-        let kuu = DOUBLE * (4 * m * m + m.div_ceil(KUU_ROWS) * moments);
+        // Inducing inputs as rows and as columns; sums of the columns being worked on.
+        let columns = rayon::current_num_threads() as u64 * COLUMNS.min(padded) * (e + 2 * self.leaves);
+        let kuu = DOUBLE * (3 * m * m + 2 * m * e + 2 * columns);
         let responses = self.views.iter().map(|views| {
             let count = views.count() as u64;
             let kuf = 2 * DOUBLE * m * batch;
             if count == 1 {
                 let rows = batch * (DOUBLE * e + SINGLE * (e + padded));
-                return kuf + rows + batch.div_ceil(WHOLE_ROWS) * SINGLE * moments;
+                return kuf + rows + (SINGLE + DOUBLE) * columns;
             }
             let handed_over = Some(SINGLE * batch * moments).filter(|&h| h <= HANDOVER).unwrap_or(0);
             let tables = (PARTS + 2) * count * padded + 2 * count * count;

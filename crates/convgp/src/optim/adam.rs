@@ -163,12 +163,13 @@ struct Rule {
 impl Rule {
     /// Updates the moments and overwrites the gradient by the shift.
     fn turn_into_shift(&self, rate: f64, grad: &mut [f64], first: &mut [f32], second: &mut [f32]) {
-        let (b1, b2) = (self.beta1, self.beta2);
+        let (b1, b2, epsilon) = (self.beta1, self.beta2, self.epsilon as f32);
         for ((g, m), v) in grad.iter_mut().zip(first).zip(second) {
             let mean = b1 * f64::from(*m) + (1.0 - b1) * *g;
             let square = b2 * f64::from(*v) + (1.0 - b2) * *g * *g;
             (*m, *v) = (mean as f32, square as f32);
-            *g = rate * mean / (square.sqrt() + self.epsilon);
+            // The moments are only known in single precision, where roots and divisions are much cheaper.
+            *g = rate * f64::from(*m / (v.sqrt() + epsilon));
         }
     }
 }
@@ -219,7 +220,7 @@ mod tests {
         let mut adam = Adam::new(AdamSpec::default(), layout, |_| 1.0);
         let mut values = start.to_vec();
         for t in 1..=steps {
-            let mut g = gradient(&values, t);
+            let g = gradient(&values, t);
             adam.step(rate, &mut values, &g);
         }
         values
@@ -259,9 +260,9 @@ mod tests {
                     Adam::new(AdamSpec::default(), &layout, |e| if e.name == "a" { 2.0 } else { 1.0 });
                 twin = Some((fresh.with_state(state).unwrap(), values.clone()));
             }
-            let mut g = gradient(&values, t);
+            let g = gradient(&values, t);
             if let Some((twin, twin_values)) = &mut twin {
-                let mut g = gradient(twin_values, t);
+                let g = gradient(twin_values, t);
                 twin.step(0.03, twin_values, &g);
             }
             adam.step(0.03, &mut values, &g);
