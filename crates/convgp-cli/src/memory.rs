@@ -225,13 +225,13 @@ impl Sketch {
         let moments = padded * (e + 2 * self.leaves);
         // Inducing inputs as rows and as columns; sums of the columns being worked on.
         let columns = rayon::current_num_threads() as u64 * COLUMNS.min(padded) * (e + 2 * self.leaves);
-        let kuu = DOUBLE * (3 * m * m + 2 * m * e + 2 * columns);
+        let kuu = DOUBLE * (3 * m * m + 2 * m * e) + (SINGLE + DOUBLE) * columns;
         let responses = self.views.iter().map(|views| {
             let count = views.count() as u64;
             let kuf = 2 * DOUBLE * m * batch;
             if count == 1 {
                 let rows = batch * (DOUBLE * e + SINGLE * (e + padded));
-                return kuf + rows + (SINGLE + DOUBLE) * columns;
+                return kuf + rows;
             }
             let handed_over = Some(SINGLE * batch * moments).filter(|&h| h <= HANDOVER).unwrap_or(0);
             let tables = (PARTS + 2) * count * padded + 2 * count * count;

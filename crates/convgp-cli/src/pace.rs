@@ -6,9 +6,9 @@
 use crate::session::Budget;
 
 /// Steps before the clock is started: the first ones allocate.
-const WARM_UP: u64 = 3;
+pub const WARM_UP: u64 = 3;
 /// The first estimate needs at least this many steps and this fraction of the time.
-const FIRST_STEPS: u64 = 5;
+pub const FIRST_STEPS: u64 = 5;
 const FIRST_FRACTION: f64 = 0.02;
 /// Fractions of the time at which the plan is looked at again.
 const LOOKS: [f64; 3] = [0.2, 0.5, 0.8];

@@ -60,7 +60,7 @@ impl Plan {
     pub fn run(&self) -> Result<Exit> {
         let loaded = self.data.load(&self.source, &self.geometry)?;
         let parts = Parts::new(loaded, self.validation, &self.source)?;
-        let mut chosen = self.recipe.choose(&parts.train)?;
+        let mut chosen = self.recipe.choose(&parts.train, None)?;
         Estimate::new(&chosen.experiment, &parts)?.check(self.memory, &chosen.experiment, &parts)?;
         let (model, values) = chosen.build(&parts.train)?;
         let estimate = Estimate::new(&chosen.experiment, &parts)?;

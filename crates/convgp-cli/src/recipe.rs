@@ -17,6 +17,7 @@ use convgp::views::{Pair, ViewSpec};
 use convgp::{Error, Model};
 use preset::Named;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Stream of the generator that draws initial parameters, apart from every other use of the seed.
 const INITIAL_STREAM: u64 = 2;
@@ -77,11 +78,11 @@ pub struct Chosen {
 }
 
 impl RecipeArgs {
-    /// The spec for these data.
-    pub fn choose(&self, data: &Dataset) -> Result<Chosen> {
+    /// The spec for these data, to be trained for so long.
+    pub fn choose(&self, data: &Dataset, time: Option<Duration>) -> Result<Chosen> {
         let mut chosen = match &self.spec {
             Some(path) => read_spec(path)?,
-            None => preset::choose(self.model, self.recipe, data)?,
+            None => preset::choose(self.model, self.recipe, data, time)?,
         };
         let settled = |r: &String| {
             r.starts_with("inducing") && self.inducing.is_some()

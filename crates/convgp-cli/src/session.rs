@@ -1,9 +1,10 @@
 //! One sitting of a run: steps until the plan is fulfilled, time is up or the user stops it, and what is saved on the way.
 
+use crate::duration;
 use crate::events::{Event, Events, Row, trouble};
 use crate::figures::Figures;
 use crate::interrupt;
-use crate::pace::Pace;
+use crate::pace::{FIRST_STEPS, Pace, WARM_UP};
 use crate::progress::Progress;
 use crate::run::RunFolder;
 use anyhow::Result;
@@ -13,7 +14,7 @@ use convgp::io::{Checkpoint, save_prepared_model};
 use convgp::prepare::Preparation;
 use convgp::train::{Control, ExperimentSpec, Moment, Observer, StepReport, Trainer, Trigger};
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 const NEWEST: f64 = 0.05;
 /// Evaluations in a run, unless the user says how often.
 const EVALUATIONS: u64 = 20;
+/// Steps of a sitting after which its speed is known.
+const KNOWN: u64 = WARM_UP + FIRST_STEPS;
 
 /// How long to train.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -114,6 +117,15 @@ impl Latest {
     }
 }
 
+/// How long a run of so many steps will take, from the few that were timed. A run limited by time says its plan instead.
+fn tell_time(progress: &Progress, budget: Budget, warm: Option<Instant>, report: &StepReport) {
+    if let (Budget::Steps(total), Some(warm)) = (budget, warm) {
+        let per_step = warm.elapsed().as_secs_f64() / FIRST_STEPS as f64;
+        let left = duration::text(per_step * total.saturating_sub(report.step) as f64);
+        progress.note(&format!("time: {:.1} ms per step, {left} to go for {total} steps", 1e3 * per_step));
+    }
+}
+
 /// A sitting. The trainer outlives it.
 pub struct Session<'t, 'a> {
     setup: &'a Setup<'a>,
@@ -127,6 +139,8 @@ pub struct Session<'t, 'a> {
     /// Seconds of earlier sittings.
     before: f64,
     first_step: u64,
+    /// When the warm-up was over.
+    warm: Cell<Option<Instant>>,
     best_nlpp: Option<f64>,
     evaluated_at: Option<u64>,
 }
@@ -158,6 +172,7 @@ impl<'t, 'a> Session<'t, 'a> {
             started: Instant::now(),
             before: earlier.0,
             first_step,
+            warm: Cell::default(),
             best_nlpp: earlier.1,
             evaluated_at: None,
         }
@@ -207,7 +222,7 @@ impl<'t, 'a> Session<'t, 'a> {
         let every = self.evaluate_every();
         let (latest, images, progress) = (&self.latest, self.images, self.progress);
         let (pace, setup, first) = (&self.pace, self.setup, self.first_step);
-        let (before, started) = (self.before, self.started);
+        let (before, started, warm) = (self.before, self.started, &self.warm);
         let due = |report: &StepReport| {
             let seconds = before + started.elapsed().as_secs_f64();
             report.step.is_multiple_of(every)
@@ -221,6 +236,11 @@ impl<'t, 'a> Session<'t, 'a> {
             let mut latest = latest.borrow_mut();
             latest.look(m, images);
             progress.show(m.report.step, m.report.total_steps, latest.message());
+            match m.report.step - first {
+                WARM_UP => warm.set(Some(Instant::now())),
+                KNOWN => tell_time(progress, setup.budget, warm.get(), m.report),
+                _ => {}
+            }
             Ok(())
         });
         self.trainer.run(stop, &mut [watch])?;

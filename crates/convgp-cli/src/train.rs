@@ -194,7 +194,7 @@ impl Train {
         let loaded = self.load(source, &self.data, &self.geometry, progress)?;
         let provenance = loaded.provenance.clone();
         let parts = Parts::new(loaded, self.validation, source)?;
-        let mut chosen = self.recipe.choose(&parts.train)?;
+        let mut chosen = self.recipe.choose(&parts.train, self.time)?;
         Estimate::new(&chosen.experiment, &parts)?.check(self.memory, &chosen.experiment, &parts)?;
         let (model, values) = chosen.build(&parts.train)?;
         tell_plan(progress, &parts, &model, &chosen.reasons);
