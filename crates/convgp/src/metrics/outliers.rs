@@ -1,9 +1,10 @@
 //! Telling images of another kind by a score.
 
 use super::MetricsError;
+use serde::Serialize;
 
 /// How well a score separates outliers (which it should put higher) from ordinary images.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Separation {
     /// Probability that an outlier scores above an ordinary image, ties counting half.
     pub auroc: f64,
