@@ -20,7 +20,7 @@ pub struct Cli {
 enum Command {
     /// Train a model and write a run folder.
     Train(Box<train::Train>),
-    /// Error and NLPP of a model on data.
+    /// Error, NLPP, calibration and risk of a model on data; strange images.
     Eval(eval::Eval),
     /// Class probabilities, entropy and latents of images.
     Predict(predict::Predict),

@@ -10,6 +10,7 @@ mod eval;
 mod events;
 mod exit;
 mod figures;
+mod inputs;
 mod inspect;
 mod interrupt;
 mod memory;
@@ -23,6 +24,7 @@ mod saved;
 mod session;
 mod shell;
 mod source;
+mod table;
 mod train;
 
 use clap::Parser;
