@@ -1,5 +1,6 @@
 //! The convgp command line. Results go to standard output, progress and errors to standard error.
 
+mod calibrate;
 mod card;
 mod cli;
 mod data;
