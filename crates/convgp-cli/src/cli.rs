@@ -1,7 +1,7 @@
 //! The commands and their help.
 
 use crate::exit::{self, Exit};
-use crate::{calibrate, data, demo, doctor, eval, inspect, plan, predict, shell, train};
+use crate::{calibrate, data, demo, doctor, eval, explain, inspect, plan, predict, shell, train};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
@@ -24,6 +24,8 @@ enum Command {
     Eval(eval::Eval),
     /// Class probabilities, entropy and latents of images.
     Predict(predict::Predict),
+    /// What every patch of an image contributed to every class.
+    Explain(explain::Explain),
     /// Set from which confidence on a model answers, to keep a risk.
     Calibrate(calibrate::Calibrate),
     /// Parameters, components and sizes of a model file.
@@ -52,6 +54,7 @@ impl Cli {
             Command::Train(train) => train.run(),
             Command::Eval(eval) => eval.run(),
             Command::Predict(predict) => predict.run(),
+            Command::Explain(explain) => explain.run(),
             Command::Calibrate(calibrate) => calibrate.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::Plan(plan) => plan.run(),

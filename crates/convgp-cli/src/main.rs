@@ -10,6 +10,7 @@ mod duration;
 mod eval;
 mod events;
 mod exit;
+mod explain;
 mod figures;
 mod inputs;
 mod inspect;
