@@ -1,7 +1,7 @@
 //! The commands and their help.
 
 use crate::exit::{self, Exit};
-use crate::{calibrate, data, demo, doctor, eval, explain, inspect, plan, predict, shell, train};
+use crate::{calibrate, data, demo, doctor, eval, explain, inspect, plan, predict, report, shell, train};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
@@ -28,6 +28,8 @@ enum Command {
     Explain(explain::Explain),
     /// Set from which confidence on a model answers, to keep a risk.
     Calibrate(calibrate::Calibrate),
+    /// Figures and one HTML page of one or more runs.
+    Report(report::ReportRuns),
     /// Parameters, components and sizes of a model file.
     Inspect(inspect::Inspect),
     /// Memory and time of a training run, without starting it.
@@ -56,6 +58,7 @@ impl Cli {
             Command::Predict(predict) => predict.run(),
             Command::Explain(explain) => explain.run(),
             Command::Calibrate(calibrate) => calibrate.run(),
+            Command::Report(report) => report.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::Plan(plan) => plan.run(),
             Command::Data(data) => data.run(),

@@ -21,6 +21,7 @@ mod plan;
 mod predict;
 mod progress;
 mod recipe;
+mod report;
 mod run;
 mod saved;
 mod session;
