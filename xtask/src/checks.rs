@@ -11,15 +11,16 @@ pub fn check() -> Result<()> {
     cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "--deny warnings")])
 }
 
-/// The checks, then every test of the workspace, doc-tests included.
+/// The checks, then every test of the workspace, doc-tests included, then reports in a browser.
 pub fn test() -> Result<()> {
     check()?;
-    cargo(&["test", "--workspace"], &[])
+    cargo(&["test", "--workspace"], &[])?;
+    crate::browser::test()
 }
 
 /// Runs cargo in the workspace, showing its output; fails if it does.
 #[allow(clippy::print_stderr)] // says what runs, as make does
-fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     let line = format!("cargo {}", arguments.join(" "));
     eprintln!("$ {line}");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;

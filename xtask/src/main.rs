@@ -1,6 +1,7 @@
 //! `cargo xtask`: the project's own commands. Run without arguments for a list.
 
 mod bench;
+mod browser;
 mod checks;
 mod fixtures;
 
@@ -19,7 +20,7 @@ struct Arguments {
 enum Command {
     /// Format, lints and documentation, warnings denied
     Check,
-    /// Everything CI runs: `check`, then all tests and doc-tests
+    /// Everything CI runs: `check`, all tests and doc-tests, then reports in a browser where there is one
     Test,
     /// Compare with golden files (schema: fixtures/README.md); fails past the tolerances stated there
     Fixtures {

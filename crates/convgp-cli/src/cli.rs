@@ -1,7 +1,7 @@
 //! The commands and their help.
 
 use crate::exit::{self, Exit};
-use crate::{data, demo, doctor, eval, inspect, plan, predict, shell, train};
+use crate::{calibrate, data, demo, doctor, eval, explain, inspect, plan, predict, report, shell, train};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
@@ -20,10 +20,16 @@ pub struct Cli {
 enum Command {
     /// Train a model and write a run folder.
     Train(Box<train::Train>),
-    /// Error and NLPP of a model on data.
+    /// Error, NLPP, calibration and risk of a model on data; strange images.
     Eval(eval::Eval),
     /// Class probabilities, entropy and latents of images.
     Predict(predict::Predict),
+    /// What every patch of an image contributed to every class.
+    Explain(explain::Explain),
+    /// Set from which confidence on a model answers, to keep a risk.
+    Calibrate(calibrate::Calibrate),
+    /// Figures and one HTML page of one or more runs.
+    Report(report::ReportRuns),
     /// Parameters, components and sizes of a model file.
     Inspect(inspect::Inspect),
     /// Memory and time of a training run, without starting it.
@@ -50,6 +56,9 @@ impl Cli {
             Command::Train(train) => train.run(),
             Command::Eval(eval) => eval.run(),
             Command::Predict(predict) => predict.run(),
+            Command::Explain(explain) => explain.run(),
+            Command::Calibrate(calibrate) => calibrate.run(),
+            Command::Report(report) => report.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::Plan(plan) => plan.run(),
             Command::Data(data) => data.run(),

@@ -1,21 +1,28 @@
 //! `convgp demo`: the paper's first experiment from nothing but this program.
 
 use crate::exit::Exit;
-use crate::figures::Figures;
+use crate::figures::{Figures, Judged};
 use crate::progress::Progress;
-use crate::recipe::initial_model;
+use crate::recipe::{describe, initial_model};
+use crate::report;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use convgp::cov::Fused;
+use convgp::data::Dataset;
 use convgp::io::save_model;
 use convgp::train::{Control, ExperimentSpec, Moment, Observer, Trainer, Trigger};
 use convgp_data::generate::rectangles;
+use convgp_report::{CurvePoint, Report, RunCurves};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
 const TRAINING_IMAGES: usize = 1200;
 const TEST_IMAGES: usize = 10_000;
+/// Of the test images, those behind the curves.
+const CURVE_IMAGES: usize = 1000;
+/// Points of a curve.
+const CURVE_POINTS: u64 = 20;
 /// Seeds of test images are this far from those of training images.
 const TEST_SEED: u64 = 1 << 32;
 
@@ -34,6 +41,12 @@ pub struct Demo {
     /// Where the model is saved (default: rectangles-MODEL.safetensors).
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Folder of the report (default: rectangles-MODEL-report).
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// Write no report, and measure no curves for it.
+    #[arg(long, conflicts_with = "report")]
+    no_report: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -99,7 +112,16 @@ impl Demo {
             );
             Ok(())
         });
-        let last = trainer.run(|_| Control::Continue, &mut [show])?;
+        let (mut points, some) = (Vec::new(), test.select(&(0..CURVE_IMAGES).collect::<Vec<_>>())?);
+        let every = experiment.train.steps.div_ceil(CURVE_POINTS).max(1);
+        let measure = Observer::new(Trigger::Steps(every), |m: &Moment<'_>| {
+            points.push(curve_point(m, &some)?);
+            Ok(())
+        });
+        let mut observers = vec![show];
+        observers.extend((!self.no_report).then_some(measure));
+        let last = trainer.run(|_| Control::Continue, &mut observers)?;
+        drop(observers);
         drop(progress);
         let (counts, values) = (trainer.counts(), trainer.into_values());
         let seconds = started.elapsed().as_secs_f64();
@@ -113,8 +135,9 @@ impl Demo {
             )?;
         }
 
-        let figures = |data| Figures::of(&model, &values, data);
-        let (training, fresh) = (figures(&data)?, figures(&test)?);
+        let training = Figures::of(&model, &values, &data)?;
+        let judged = Judged::new("fresh rectangles", &model, &values, test)?;
+        let fresh = judged.figures;
         let published = self.model.published();
         writeln!(out, "\n                      error      NLPP")?;
         writeln!(out, "training images   {:>8}     {:.4}", training.error_text(), training.nlpp)?;
@@ -125,8 +148,31 @@ impl Demo {
         let path = self.out.clone().unwrap_or_else(default);
         save_model(&path, &model, &values, data.class_names())?;
         writeln!(out, "\nsaved: {} ({:.1} s in all)", path.display(), started.elapsed().as_secs_f64())?;
+        if !self.no_report {
+            let default = || PathBuf::from(format!("rectangles-{}-report", self.model.name()));
+            let dir = self.report.clone().unwrap_or_else(default);
+            let curves = RunCurves { name: self.model.name().into(), points };
+            let report = Report::new(&format!("Rectangles, {} convolution", self.model.name()))
+                .fact("model", &describe(&model))
+                .fact(
+                    "data",
+                    &format!("{TRAINING_IMAGES} training images, generated with seed {}", self.seed),
+                )
+                .fact("training", &format!("{} steps in {seconds:.1} s", experiment.train.steps))
+                .fact("paper", &format!("error {:.1} %, NLPP {:.3}", published.0, published.1))
+                .run(curves);
+            report::with_model(report, &model, &values, data.class_names(), Some(&judged))?.write(&dir)?;
+            writeln!(out, "report: {}", report::page(&dir).display())?;
+        }
         Ok(Exit::Done)
     }
+}
+
+/// How good the model is on some images at a moment of its training.
+fn curve_point(m: &Moment<'_>, images: &Dataset) -> convgp::Result<CurvePoint> {
+    let Figures { error, rmse, nlpp, .. } = Figures::of(m.model, m.values, images)?;
+    let (step, seconds, bound) = (m.report.step, m.elapsed.as_secs_f64(), Some(m.report.bound.elbo));
+    Ok(CurvePoint { step, seconds, bound, error, rmse, nlpp: Some(nlpp) })
 }
 
 #[cfg(test)]
@@ -149,11 +195,17 @@ mod tests {
 
     #[test]
     fn a_few_steps_run_and_leave_a_model_behind() {
-        let path = std::env::temp_dir().join(format!("convgp-demo-{}.safetensors", std::process::id()));
-        let out = Some(path.clone());
-        Demo { model: Which::Invariant, seed: 3, steps: Some(2), out }.run().unwrap();
-        let saved = convgp::io::load_model(&path).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let [model, report] = ["m.safetensors", "report"].map(|name| dir.path().join(name));
+        let demo = |report: Option<PathBuf>| {
+            let (out, no_report) = (Some(model.clone()), report.is_none());
+            Demo { model: Which::Invariant, seed: 3, steps: Some(2), out, report, no_report }.run().unwrap();
+            std::fs::read(&model).unwrap()
+        };
+        assert_eq!(demo(None), demo(Some(report.clone())), "measuring for the report changes nothing");
+        let saved = convgp::io::load_model(&model).unwrap();
         assert_eq!(saved.class_names, ["wide", "tall"]);
-        std::fs::remove_file(path).unwrap();
+        let page = std::fs::read_to_string(report::page(&report)).unwrap();
+        assert!(page.contains("data-figure=\"error-steps\"") && page.contains("fresh rectangles"));
     }
 }

@@ -1,14 +1,29 @@
-//! `convgp eval`: how good a model is.
+//! `convgp eval`: how good a model is, how honest, and whether it knows what it does not know.
 
 use crate::exit::Exit;
-use crate::figures::{Figures, write_table};
+use crate::figures::{Figures, Judged, write_table};
+use crate::inputs::strange_images;
 use crate::saved::{ModelArg, SplitName, data_for};
 use crate::source::DataArgs;
 use anyhow::Result;
 use clap::Args;
+use convgp::cov::Fused;
+use convgp::data::Images;
+use convgp::inspect::uncertainty;
+use convgp::io::{AnswerRule, SavedModel};
+use convgp::metrics::{Classified, Separation, Summary};
+use convgp::model::Predictor;
+use convgp::rng::Rng;
+use convgp_report::Outliers;
+use serde::Serialize;
 use std::io::Write;
 
-/// Error and negative log predictive probability of a model on data.
+/// Seed of intervals and of the draws behind mutual information.
+const SEED: u64 = 0;
+/// Draws behind mutual information.
+const DRAWS: usize = 100;
+
+/// Error, negative log predictive probability, Brier score, calibration, risk against coverage; strange images.
 #[derive(Debug, Args)]
 pub struct Eval {
     #[command(flatten)]
@@ -18,11 +33,52 @@ pub struct Eval {
     /// Which part of the data (default: test, else validation, else train).
     #[arg(long, value_enum)]
     split: Option<SplitName>,
+    /// Images of another kind, to be told from those by the model's uncertainty: data, image files in a folder, or
+    /// `noise` or `blank`, which are generated. May be repeated.
+    #[arg(long, value_name = "DATA2")]
+    out_of_distribution: Vec<String>,
     #[command(flatten)]
     data: DataArgs,
-    /// One JSON object instead of a table.
+    /// One JSON object instead of tables.
     #[arg(long)]
     json: bool,
+}
+
+/// Everything that is found.
+#[derive(Debug, Serialize)]
+struct Verdict {
+    #[serde(flatten)]
+    merit: Merit,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered: Option<Answered>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    out_of_distribution: Vec<Strange>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Merit {
+    Classes(Summary),
+    Real(Figures),
+}
+
+/// What a calibrated model does with the images.
+#[derive(Debug, Serialize)]
+struct Answered {
+    threshold: f64,
+    coverage: f64,
+    /// Error among the answers, if there are any.
+    error: Option<f64>,
+}
+
+/// How well one score tells one kind of strange images.
+#[derive(Debug, Serialize)]
+struct Strange {
+    data: String,
+    images: usize,
+    score: &'static str,
+    #[serde(flatten)]
+    separation: Separation,
 }
 
 impl Eval {
@@ -30,12 +86,106 @@ impl Eval {
     pub fn run(&self) -> Result<Exit> {
         let saved = self.model.load()?;
         let data = data_for(&saved, &self.source, &self.data, self.split)?;
-        let figures = Figures::of(&saved.model, &saved.values, &data)?;
+        let judged = Judged::new(&self.source, &saved.model, &saved.values, data)?;
+        let classified = judged.classified()?;
+        let merit = match &classified {
+            Some(c) => {
+                let summary = Summary::new(c, SEED).map_err(convgp::Error::from)?;
+                // The likelihood's own log density is exact where a probability has been rounded to nothing.
+                Merit::Classes(Summary { nlpp: judged.figures.nlpp, ..summary })
+            }
+            None => Merit::Real(judged.figures),
+        };
+        let verdict = Verdict {
+            merit,
+            answered: classified.and_then(|c| saved.answer_rule.map(|rule| Answered::new(&rule, &c))),
+            out_of_distribution: self.strange(&saved, judged.data.images())?,
+        };
         let mut out = std::io::stdout().lock();
         match self.json {
-            true => writeln!(out, "{}", serde_json::to_string(&figures)?)?,
-            false => write_table(&mut out, &[(self.source.clone(), figures)])?,
+            true => writeln!(out, "{}", serde_json::to_string(&verdict)?)?,
+            false => {
+                write_table(&mut out, &[(self.source.clone(), judged.figures)])?;
+                verdict.write(&mut out)?;
+            }
         }
         Ok(Exit::Done)
+    }
+
+    /// Compares with every strange set asked for.
+    fn strange(&self, saved: &SavedModel, ordinary: &Images) -> Result<Vec<Strange>> {
+        if self.out_of_distribution.is_empty() {
+            return Ok(Vec::new());
+        }
+        let engine = Fused::<f32>::default();
+        let predictor = Predictor::new(&saved.model, &engine, &saved.values)?;
+        let score = |images: &Images| uncertainty(&predictor, images, DRAWS, &mut Rng::new(SEED));
+        let usual = score(ordinary)?;
+        // Classes and columns are those of the first data set.
+        let args =
+            DataArgs { data_dir: self.data.data_dir.clone(), limit: self.data.limit, ..Default::default() };
+        let mut rows = Vec::new();
+        for source in &self.out_of_distribution {
+            let images = strange_images(saved, source, &args, ordinary.count())?;
+            let outliers = Outliers::new(source, &usual, &score(&images)?)?;
+            rows.extend(outliers.rows.into_iter().map(|(score, separation)| Strange {
+                data: source.clone(),
+                images: images.count(),
+                score: score.name(),
+                separation,
+            }));
+        }
+        Ok(rows)
+    }
+}
+
+impl Answered {
+    fn new(rule: &AnswerRule, c: &Classified<'_>) -> Self {
+        let correct = c.correct();
+        let answered: Vec<bool> =
+            (0..c.len()).filter(|&n| rule.threshold.answers(c.row(n))).map(|n| correct[n]).collect();
+        let wrong = answered.iter().filter(|right| !**right).count();
+        Self {
+            threshold: rule.threshold.threshold,
+            coverage: answered.len() as f64 / c.len() as f64,
+            error: (!answered.is_empty()).then(|| wrong as f64 / answered.len() as f64),
+        }
+    }
+}
+
+impl Verdict {
+    /// What the first table does not say.
+    fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        if let Merit::Classes(summary) = &self.merit {
+            writeln!(out)?;
+            // Error and NLPP are in the first table.
+            for [name, value, remark] in &summary.rows()[2..] {
+                writeln!(out, "{name:24}  {value:>8}  {remark}")?;
+            }
+        }
+        if let Some(a) = &self.answered {
+            let share = format!("{:.2} %", 100.0 * a.coverage);
+            let error =
+                a.error.map_or(String::new(), |e| format!("; {:.2} % of the answers wrong", 100.0 * e));
+            writeln!(out, "{:24}  {share:>8}  from {:.4} on{error}", "answered", a.threshold)?;
+        }
+        let width = self.out_of_distribution.iter().map(|s| s.data.len()).max().unwrap_or(0).max(10);
+        for (i, s) in self.out_of_distribution.iter().enumerate() {
+            if i == 0 {
+                let (score, at_95) = ("score", "FPR at 95 %");
+                writeln!(
+                    out,
+                    "\n{:width$}  {:>8}  {score:20}  {:>6}  {:>6}  {at_95}",
+                    "against", "images", "AUROC", "AUPR"
+                )?;
+            }
+            let Separation { auroc, aupr, fpr_at_95 } = s.separation;
+            writeln!(
+                out,
+                "{:width$}  {:>8}  {:20}  {auroc:>6.4}  {aupr:>6.4}  {fpr_at_95:>11.4}",
+                s.data, s.images, s.score
+            )?;
+        }
+        Ok(())
     }
 }

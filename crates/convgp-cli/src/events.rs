@@ -36,6 +36,8 @@ pub enum Event<'a> {
         #[serde(flatten)]
         figures: Figures,
     },
+    /// The report was written.
+    Report { page: &'a Path },
     /// A sitting ends; peak memory is what the process held at most.
     End { step: u64, seconds: f64, ending: &'a str, model: &'a Path, peak_memory: Option<u64> },
 }

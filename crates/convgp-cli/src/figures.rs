@@ -1,9 +1,10 @@
 //! How good a model is on a set of images.
 
-use anyhow::Result;
+use convgp::Result;
 use convgp::cov::Fused;
-use convgp::data::Dataset;
-use convgp::metrics::{error_rate, nlpp, root_mean_square_error};
+use convgp::data::{Dataset, Targets};
+use convgp::likelihood::Predictive;
+use convgp::metrics::{Classified, error_rate, nlpp, root_mean_square_error};
 use convgp::model::{Model, Predictor};
 use serde::Serialize;
 use std::io::Write;
@@ -23,21 +24,57 @@ pub struct Figures {
     pub nlpp: f64,
 }
 
+/// A set of images, what a model says about them, and how good that is.
+#[derive(Debug)]
+pub struct Judged {
+    /// What the images are called.
+    pub name: String,
+    /// The images and their targets.
+    pub data: Dataset,
+    /// What the model says.
+    pub predictive: Predictive,
+    /// How good it is.
+    pub figures: Figures,
+}
+
+impl Judged {
+    /// Lets a model predict; latents are computed once.
+    pub fn new(name: &str, model: &Model, values: &[f64], data: Dataset) -> Result<Self> {
+        let (figures, predictive) = judge(model, values, &data)?;
+        Ok(Self { name: name.into(), data, predictive, figures })
+    }
+
+    /// Probabilities beside labels; none for regression.
+    pub fn classified(&self) -> Result<Option<Classified<'_>>> {
+        match (&self.predictive, self.data.targets()) {
+            (Predictive::Classes { probabilities, classes }, Targets::Classes { labels, .. }) => {
+                Ok(Some(Classified::new(probabilities, labels, *classes)?))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+fn judge(model: &Model, values: &[f64], data: &Dataset) -> Result<(Figures, Predictive)> {
+    model.likelihood().check_targets(data.targets())?;
+    let engine = Fused::<f32>::default();
+    let latents = Predictor::new(model, &engine, values)?.latents(data.images())?;
+    let theta = model.likelihood_theta(values);
+    let predictive = model.likelihood().predict(theta, &latents);
+    let log_densities = model.likelihood().log_predictive(theta, &latents, data.targets());
+    let figures = Figures {
+        images: data.len(),
+        error: error_rate(&predictive, data.targets()),
+        rmse: root_mean_square_error(&predictive, data.targets()),
+        nlpp: nlpp(&log_densities),
+    };
+    Ok((figures, predictive))
+}
+
 impl Figures {
-    /// Those of a model; latents are computed once.
+    /// Those of a model.
     pub fn of(model: &Model, values: &[f64], data: &Dataset) -> Result<Self> {
-        model.likelihood().check_targets(data.targets()).map_err(convgp::Error::from)?;
-        let engine = Fused::<f32>::default();
-        let latents = Predictor::new(model, &engine, values)?.latents(data.images())?;
-        let theta = model.likelihood_theta(values);
-        let predictive = model.likelihood().predict(theta, &latents);
-        let log_densities = model.likelihood().log_predictive(theta, &latents, data.targets());
-        Ok(Self {
-            images: data.len(),
-            error: error_rate(&predictive, data.targets()),
-            rmse: root_mean_square_error(&predictive, data.targets()),
-            nlpp: nlpp(&log_densities),
-        })
+        Ok(judge(model, values, data)?.0)
     }
 
     /// `2.31 %`, or the root mean square error.

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use convgp::cov::Fused;
 use convgp::data::Images;
-use convgp::io::SavedModel;
+use convgp::io::{AnswerRule, SavedModel};
 use convgp::model::Predictor;
 use convgp::params::Transform;
 use convgp::prepare::Scaling;
@@ -61,6 +61,8 @@ struct Report<'a> {
     image: String,
     pixels: String,
     class_names: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer_rule: Option<AnswerRule>,
     parameters: Vec<Parameter>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     shares: Vec<Share>,
@@ -87,6 +89,7 @@ impl Inspect {
                 Scaling::Values { low, high } => format!("numbers as they were, from {low} to {high}"),
             },
             class_names: &saved.class_names,
+            answer_rule: saved.answer_rule,
             parameters: parameters(&saved),
             shares,
         };
@@ -148,6 +151,9 @@ impl Report<'_> {
         writeln!(out, "images of {}, pixels: {}", self.image, self.pixels)?;
         if !self.class_names.is_empty() {
             writeln!(out, "classes: {}", self.class_names.join(", "))?;
+        }
+        if let Some(rule) = &self.answer_rule {
+            writeln!(out, "{}", crate::calibrate::describe(rule))?;
         }
         writeln!(out, "file: {}\n", crate::memory::size_text(self.file_bytes))?;
         let width = self.parameters.iter().map(|p| p.name.len()).max().unwrap_or(0);

@@ -1,5 +1,6 @@
 //! The convgp command line. Results go to standard output, progress and errors to standard error.
 
+mod calibrate;
 mod card;
 mod cli;
 mod data;
@@ -9,7 +10,9 @@ mod duration;
 mod eval;
 mod events;
 mod exit;
+mod explain;
 mod figures;
+mod inputs;
 mod inspect;
 mod interrupt;
 mod memory;
@@ -18,11 +21,13 @@ mod plan;
 mod predict;
 mod progress;
 mod recipe;
+mod report;
 mod run;
 mod saved;
 mod session;
 mod shell;
 mod source;
+mod table;
 mod train;
 
 use clap::Parser;

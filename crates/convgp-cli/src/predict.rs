@@ -1,21 +1,22 @@
 //! `convgp predict`: what a model says about images.
 
-mod table;
-
-use crate::exit::{Exit, usage};
-use crate::saved::{ModelArg, SplitName, data_for, is_image_file};
-use crate::source::{DataArgs, Geometry};
+use crate::exit::Exit;
+use crate::inputs::Inputs;
+use crate::saved::{ModelArg, SplitName};
+use crate::source::DataArgs;
+use crate::table::{Format, Table};
 use anyhow::Result;
 use clap::Args;
 use convgp::cov::Fused;
-use convgp::data::{Images, Targets};
 use convgp::io::{SavedModel, write_atomically};
 use convgp::likelihood::Predictive;
-use convgp::metrics::most_probable;
+use convgp::metrics::{entropy, most_probable};
 use convgp::model::Predictor;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use table::{Format, Table};
+use std::path::PathBuf;
+
+/// What is said in place of a class where a calibrated model is not sure enough.
+pub const UNKNOWN: &str = "unknown";
 
 /// Class, probabilities, entropy, and mean and variance of every latent.
 #[derive(Debug, Args)]
@@ -35,19 +36,12 @@ pub struct Predict {
     data: DataArgs,
 }
 
-/// Images with a name each, and their labels where known.
-struct Inputs {
-    names: Vec<String>,
-    images: Images,
-    labels: Option<Vec<String>>,
-}
-
 impl Predict {
     /// Predicts.
     pub fn run(&self) -> Result<Exit> {
         let format = self.output.as_deref().map_or(Ok(Format::Csv), Format::of)?;
         let saved = self.model.load()?;
-        let inputs = self.read(&saved)?;
+        let inputs = Inputs::read(&saved, &self.inputs, &self.data, self.split)?;
         let bytes = predictions(&saved, inputs)?.to_bytes(format)?;
         match &self.output {
             Some(path) => write_atomically(path, &bytes)?,
@@ -55,44 +49,6 @@ impl Predict {
         }
         Ok(Exit::Done)
     }
-
-    fn read(&self, saved: &SavedModel) -> Result<Inputs> {
-        let paths: Vec<PathBuf> = self.inputs.iter().map(PathBuf::from).collect();
-        if paths.iter().all(|p| is_image_file(p) || holds_images(p)) {
-            return self.read_files(saved, &paths);
-        }
-        let [source] = &self.inputs[..] else {
-            let odd =
-                paths.iter().find(|p| !is_image_file(p)).map_or(String::new(), |p| p.display().to_string());
-            return Err(usage(format!("{odd}: not an image file; give image files, or one data set")));
-        };
-        let data = data_for(saved, source, &self.data, self.split)?;
-        let labels = match data.targets() {
-            Targets::Classes { labels, .. } => {
-                labels.iter().map(|&l| data.class_names()[l as usize].clone()).collect()
-            }
-            Targets::Real(values) => values.iter().map(f64::to_string).collect(),
-        };
-        let names = (0..data.len()).map(|i| i.to_string()).collect();
-        Ok(Inputs { names, images: data.images().clone(), labels: Some(labels) })
-    }
-
-    fn read_files(&self, saved: &SavedModel, paths: &[PathBuf]) -> Result<Inputs> {
-        let geometry = Geometry::of_model(saved.model.spec().image, saved.preparation.fit);
-        let read = convgp_data::read_images(paths, &self.data.options(&geometry)?)?;
-        for skipped in &read.skipped {
-            writeln!(std::io::stderr(), "skipped {}: {}", skipped.path, skipped.reason)?;
-        }
-        saved.preparation.scaling.check(&read.images).map_err(convgp::Error::from)?;
-        let names = read.paths.iter().map(|p| p.display().to_string()).collect();
-        Ok(Inputs { names, images: read.images, labels: None })
-    }
-}
-
-/// Whether a folder holds image files directly.
-fn holds_images(path: &Path) -> bool {
-    std::fs::read_dir(path)
-        .is_ok_and(|mut entries| entries.any(|e| e.is_ok_and(|e| is_image_file(&e.path()))))
 }
 
 fn predictions(saved: &SavedModel, inputs: Inputs) -> Result<Table> {
@@ -108,7 +64,7 @@ fn predictions(saved: &SavedModel, inputs: Inputs) -> Result<Table> {
     match predictive {
         Predictive::Classes { probabilities, classes } => {
             let rows = || probabilities.chunks_exact(classes);
-            table.words("class", rows().map(|p| class_names[most_probable(p)].clone()).collect());
+            table.words("class", rows().map(|p| answer(saved, p).to_string()).collect());
             table.numbers("entropy", rows().map(entropy).collect());
             for (k, name) in class_names.iter().enumerate() {
                 table.numbers(&format!("p_{name}"), rows().map(|p| p[k]).collect());
@@ -129,18 +85,10 @@ fn predictions(saved: &SavedModel, inputs: Inputs) -> Result<Table> {
     Ok(table)
 }
 
-/// Entropy of class probabilities, in nats.
-fn entropy(p: &[f64]) -> f64 {
-    p.iter().filter(|&&p| p > 0.0).map(|p| -p * p.ln()).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn entropy_is_zero_for_certainty_and_largest_for_none() {
-        assert_eq!(entropy(&[0.0, 1.0, 0.0]), 0.0);
-        assert!((entropy(&[0.25; 4]) - 4f64.ln()).abs() < 1e-15);
+/// The class, or [`UNKNOWN`] where the model's answer rule withholds it.
+pub fn answer<'a>(saved: &'a SavedModel, probabilities: &[f64]) -> &'a str {
+    match &saved.answer_rule {
+        Some(rule) if !rule.threshold.answers(probabilities) => UNKNOWN,
+        _ => &saved.class_names[most_probable(probabilities)],
     }
 }

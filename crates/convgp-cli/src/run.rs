@@ -103,6 +103,15 @@ impl RunFolder {
     pub fn results(&self) -> PathBuf {
         self.path.join("results.csv")
     }
+    /// The report's folder.
+    pub fn report(&self) -> PathBuf {
+        self.path.join("report")
+    }
+    /// The folder's own name.
+    pub fn name(&self) -> String {
+        let full = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        full.file_name().map_or_else(|| self.path.display().to_string(), |n| n.to_string_lossy().into_owned())
+    }
     /// The model card.
     pub fn card(&self) -> PathBuf {
         self.path.join("MODEL_CARD.md")

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 pub struct ModelArg {
     /// A model file, or the folder of a run.
     #[arg(value_name = "MODEL")]
-    path: PathBuf,
+    pub path: PathBuf,
     /// Of a run folder, take the best model on held-out images instead of the last.
     #[arg(long)]
-    best: bool,
+    pub best: bool,
 }
 
 impl ModelArg {
@@ -65,12 +65,22 @@ pub fn data_for(
     args: &DataArgs,
     split: Option<SplitName>,
 ) -> Result<Dataset> {
+    align_classes(&images_for(saved, source, args, split)?, &saved.class_names, source)
+}
+
+/// The same with whatever classes the data have.
+pub fn images_for(
+    saved: &SavedModel,
+    source: &str,
+    args: &DataArgs,
+    split: Option<SplitName>,
+) -> Result<Dataset> {
     let geometry = Geometry::of_model(saved.model.spec().image, saved.preparation.fit);
     let loaded = args.load(source, &geometry)?;
     let data = choose_split(loaded, split, source)?;
     saved.model.check_images(data.images().shape())?;
     saved.preparation.scaling.check(data.images()).map_err(convgp::Error::from)?;
-    align_classes(&data, &saved.class_names, source)
+    Ok(data)
 }
 
 /// The split asked for, or else test, validation, train, whichever is there.

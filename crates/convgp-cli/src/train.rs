@@ -4,11 +4,12 @@ use crate::card;
 use crate::duration;
 use crate::events::{Event, Events};
 use crate::exit::{Exit, input, usage};
-use crate::figures::{Figures, write_table};
+use crate::figures::{Figures, Judged, write_table};
 use crate::interrupt;
 use crate::memory::Estimate;
 use crate::progress::Progress;
 use crate::recipe::{RecipeArgs, describe, initial_model};
+use crate::report;
 use crate::run::{Record, RunFolder};
 use crate::session::{Budget, Ending, Session, Setup};
 use crate::source::{DataArgs, Geometry, Parts, fingerprint};
@@ -27,6 +28,9 @@ use std::time::Duration;
 
 /// Training images used for the final figures where nothing was held out.
 const TRAINING_SHOWN: usize = 2000;
+
+/// What training images are called where nothing was held out.
+const TRAINING: &str = "training";
 
 /// Train a model; writes a run folder.
 #[derive(Debug, Args)]
@@ -67,6 +71,9 @@ pub struct Train {
     /// Memory that may be used, such as 4G (default: what is available).
     #[arg(long, value_name = "SIZE", value_parser = crate::memory::parse_size, help_heading = "Output")]
     memory: Option<u64>,
+    /// Write no report at the end.
+    #[arg(long, help_heading = "Output")]
+    no_report: bool,
     /// Write events as JSON lines to standard output instead of the summary.
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -153,22 +160,36 @@ impl Train {
         let (step, model) = (trainer.steps_taken(), trainer.model());
         let values = trainer.into_values();
         drop(progress);
-        let figures = match ending {
-            Ending::Finished => final_figures(model, &values, &parts)?,
+        let judged = match ending {
+            Ending::Finished => final_judgement(model, &values, &parts)?,
             _ => Vec::new(),
         };
+        let figures: Vec<(String, Figures)> = judged.iter().map(|j| (j.name.clone(), j.figures)).collect();
         for (split, figures) in &figures {
             events.emit(&Event::Result { split, figures: *figures })?;
         }
         card::write(&run, &record, model, &figures, (step, seconds))?;
+        let peak_memory = crate::memory::peak();
+        let mut page = None;
+        if ending == Ending::Finished && !self.no_report {
+            // The model is safe; a report that fails must not look like a run that did.
+            match write_report(&run, &record, model, &values, &judged) {
+                Ok(()) => events.emit(&Event::Report { page: page.insert(report::page(&run.report())) })?,
+                Err(error) => {
+                    let what = format!("no report: {error:#}");
+                    _ = writeln!(std::io::stderr(), "note: {what}");
+                    events.emit(&Event::Trouble { step, seconds, what })?;
+                }
+            }
+        }
         events.emit(&Event::End {
             step,
             seconds,
             ending: ending.name(),
             model: &run.model(),
-            peak_memory: crate::memory::peak(),
+            peak_memory,
         })?;
-        self.summarise(&run, ending, step, seconds, &figures)?;
+        self.summarise(&run, ending, (step, seconds), &figures, page.as_deref())?;
         Ok(if ending == Ending::Interrupted { Exit::Interrupted } else { Exit::Done })
     }
 
@@ -294,9 +315,9 @@ impl Train {
         &self,
         run: &RunFolder,
         ending: Ending,
-        step: u64,
-        seconds: f64,
+        (step, seconds): (u64, f64),
         figures: &[(String, Figures)],
+        report: Option<&Path>,
     ) -> Result<()> {
         if self.json {
             return Ok(());
@@ -311,6 +332,9 @@ impl Train {
         writeln!(out, "model: {}", run.model().display())?;
         if run.best().is_file() {
             writeln!(out, "best on held-out images: {}", run.best().display())?;
+        }
+        if let Some(page) = report {
+            writeln!(out, "report: {}", page.display())?;
         }
         Ok(())
     }
@@ -332,15 +356,30 @@ fn tell_plan(progress: &Progress, parts: &Parts, model: &Model, reasons: &[Strin
     progress.note(&format!("model: {}", describe(model)));
 }
 
-/// Figures on everything that was not trained on, or else on some of what was.
-fn final_figures(model: &Model, values: &[f64], parts: &Parts) -> Result<Vec<(String, Figures)>> {
+/// Answers on everything that was not trained on, or else on some of what was.
+fn final_judgement(model: &Model, values: &[f64], parts: &Parts) -> Result<Vec<Judged>> {
     let mut sets = Vec::new();
     sets.extend(parts.validation.as_ref().map(|d| ("validation", d.clone())));
     sets.extend(parts.test.as_ref().map(|d| ("test", d.clone())));
     if sets.is_empty() {
-        sets.push(("training", convgp_data::limit_balanced(&parts.train, TRAINING_SHOWN, 0)?));
+        sets.push((TRAINING, convgp_data::limit_balanced(&parts.train, TRAINING_SHOWN, 0)?));
     }
-    sets.iter().map(|(name, data)| Ok((name.to_string(), Figures::of(model, values, data)?))).collect()
+    sets.into_iter().map(|(name, data)| Ok(Judged::new(name, model, values, data)?)).collect()
+}
+
+/// The report of a finished run, with results on test images, or else validation images.
+fn write_report(
+    run: &RunFolder,
+    record: &Record,
+    model: &Model,
+    values: &[f64],
+    judged: &[Judged],
+) -> Result<()> {
+    let class_names = judged.first().map_or(&[][..], |j| j.data.class_names());
+    let held_out = judged.last().filter(|j| j.name != TRAINING);
+    let report = report::of_run(run, record, model)?;
+    let report = report::with_model(report, model, values, class_names, held_out)?;
+    Ok(report.write(&run.report())?)
 }
 
 /// A word for a source: the name of the file or folder without its endings.

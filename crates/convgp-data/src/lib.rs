@@ -1,6 +1,6 @@
 //! Image data sets for convgp: readers for the usual formats, generators, and the small tools around them.
 //!
-//! [`open()`] reads whatever a path holds into a [`Loaded`]; [`generate`] makes data; [`sample`] has a few hundred real
+//! [`open()`] reads whatever a path holds into a [`Loaded`]; [`generate`] makes data, [`strange`] images that are none; [`sample`] has a few hundred real
 //! digits built in; [`registry`] knows data sets by name and, with the feature `download`, `download::get` fetches them.
 //!
 //! Nothing is ever unpacked to disk, memory is capped ([`OpenOptions::memory_cap`]), and every [`Error`] names the file
@@ -21,6 +21,7 @@ pub mod provenance;
 pub mod registry;
 pub mod sample;
 mod source;
+pub mod strange;
 mod subset;
 mod transform;
 pub mod write;

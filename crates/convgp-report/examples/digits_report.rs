@@ -2,7 +2,7 @@
 //! `cargo run --release -p convgp-report --example digits_report -- DIR`.
 
 use convgp::cov::Fused;
-use convgp::data::{Dataset, Images, Pixels, Targets};
+use convgp::data::{Dataset, Targets};
 use convgp::inspect::{Explainer, uncertainty};
 use convgp::likelihood::Predictive;
 use convgp::metrics::{error_rate, nlpp};
@@ -10,6 +10,7 @@ use convgp::model::Predictor;
 use convgp::rng::Rng;
 use convgp::train::{Control, Observer, TrainSpec, Trainer, Trigger};
 use convgp::{Model, ModelSpec};
+use convgp_data::strange::{blank, noise};
 use convgp_report::{CurvePoint, Evaluation, ModelView, Outliers, Report, RunCurves};
 use std::error::Error;
 
@@ -59,6 +60,7 @@ pub fn report(
             seconds: moment.elapsed.as_secs_f64(),
             bound: Some(moment.report.bound.elbo),
             error: error_rate(&predictor.predict(test.images())?, test.targets()),
+            rmse: None,
             nlpp: Some(nlpp(&predictor.log_density(test)?)),
         });
         Ok(())
@@ -79,7 +81,8 @@ pub fn report(
         .run(RunCurves { name: title.into(), points })
         .evaluation(evaluation(&predictor, test)?)
         .model(inside);
-    for (name, images) in strange_images(test.images())? {
+    let (shape, range) = (test.images().shape(), (0.0, 1.0));
+    for (name, images) in [("blank", blank(shape, range, 100)?), ("noise", noise(shape, range, 100, 2)?)] {
         report =
             report.outliers(Outliers::new(name, &ordinary, &uncertainty(&predictor, &images, 100, rng)?)?);
     }
@@ -93,16 +96,4 @@ fn evaluation(predictor: &Predictor<'_, Fused>, test: &Dataset) -> Result<Evalua
         return Err("the report is about classes".into());
     };
     Ok(Evaluation::new(probabilities, labels.clone(), test.class_names().to_vec(), test.images().clone())?)
-}
-
-/// Blank images of several greys, and noise, of the same shape as `like`.
-fn strange_images(like: &Images) -> Result<[(&'static str, Images); 2], Box<dyn Error>> {
-    const COUNT: usize = 100;
-    let (shape, rng) = (like.shape(), &mut Rng::new(2));
-    let blank = (0..COUNT).flat_map(|i| vec![i as f64 / COUNT as f64; shape.len()]).collect();
-    let noise = (0..COUNT * shape.len()).map(|_| rng.uniform()).collect();
-    Ok([
-        ("blank images", Images::new(shape, Pixels::F64(blank))?),
-        ("uniform noise", Images::new(shape, Pixels::F64(noise))?),
-    ])
 }

@@ -14,10 +14,13 @@ pub struct CurvePoint {
     /// The bound on the log evidence.
     #[serde(default)]
     pub bound: Option<f64>,
-    /// Error rate on test images, 0 to 1.
+    /// Error rate on held-out images, 0 to 1.
     #[serde(default, alias = "held_out_error")]
     pub error: Option<f64>,
-    /// Negative log predictive probability on test images.
+    /// Root mean square error on held-out images, of regression.
+    #[serde(default)]
+    pub rmse: Option<f64>,
+    /// Negative log predictive probability on held-out images.
     #[serde(default, alias = "held_out_nlpp")]
     pub nlpp: Option<f64>,
 }
@@ -59,6 +62,12 @@ impl RunCurves {
         }
         Ok(Self { name: name.into(), points })
     }
+
+    /// The curves of a regression run, whose file has root mean square errors where others have error rates.
+    pub fn of_regression(mut self) -> Self {
+        self.points.iter_mut().for_each(|p| p.rmse = p.error.take());
+        self
+    }
 }
 
 /// The message with the name of the column instead of its number.
@@ -86,7 +95,8 @@ mod tests {
         let run =
             read("step,seconds,bound,train_log_density,error,nlpp\n10,0.5,-3.5,-1,,\n20,1.25,-2,,0.5,0.7\n");
         let other = read("step,seconds,held_out_nlpp,rate,held_out_error\n20,1.25,0.7,0.01,0.5\n").unwrap();
-        let point = |step, seconds, bound, error, nlpp| CurvePoint { step, seconds, bound, error, nlpp };
+        let point =
+            |step, seconds, bound, error, nlpp| CurvePoint { step, seconds, bound, error, rmse: None, nlpp };
         assert_eq!(other.points, [point(20, 1.25, None, Some(0.5), Some(0.7))]);
         assert_eq!(
             run.unwrap().points,

@@ -1,9 +1,8 @@
 //! The page: one file without network, light and dark, for wide and narrow screens.
 
 use crate::figures::Drawing;
-use crate::{Evaluation, Report, ReportError};
-use convgp::metrics::{Binning, Reliability, RiskCoverage};
-use convgp::rng::Rng;
+use crate::{Report, ReportError};
+use convgp::metrics::Summary;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("../assets/report.css");
@@ -11,8 +10,6 @@ const SCRIPT: &str = include_str!("../assets/report.js");
 /// Forbids the browser to fetch anything at all.
 const POLICY: &str =
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
-/// Draws behind every interval.
-const DRAWS: usize = 1000;
 
 /// Text for element content and attribute values.
 pub(crate) fn escape(text: &str) -> String {
@@ -37,8 +34,9 @@ pub(crate) fn page(report: &Report, drawings: &[Drawing]) -> Result<String, Repo
     let facts = report.facts.iter().map(|(k, v)| vec![k.clone(), v.clone()]);
     push_table(&mut body, "facts", &[], facts);
     if let Some(evaluation) = &report.evaluation {
-        body.push_str("<h2>Test results</h2>\n");
-        push_table(&mut body, "numbers", &[], figures_of_merit(evaluation, report.seed)?.into_iter());
+        body.push_str("<h2>Results</h2>\n");
+        let rows = Summary::new(&evaluation.classified(), report.seed)?.rows();
+        push_table(&mut body, "numbers", &[], rows.into_iter().map(Vec::from));
     }
     if !report.outliers.is_empty() {
         body.push_str("<h2>Strange images</h2>\n");
@@ -98,39 +96,6 @@ fn push_table(out: &mut String, class: &str, head: &[&str], rows: impl Iterator<
         let _ = writeln!(out, "<tr>{cells}</tr>");
     }
     out.push_str("</table></div>\n");
-}
-
-/// Name, value and remark of every number about test images.
-fn figures_of_merit(evaluation: &Evaluation, seed: u64) -> Result<Vec<Vec<String>>, ReportError> {
-    let c = evaluation.classified();
-    let (confidences, correct) = (c.confidences(), c.correct());
-    let line = |name: &str, value: String, remark: String| vec![name.into(), value, remark];
-    let percent = |v: f64| format!("{:.2} %", 100.0 * v);
-    let wrong = correct.iter().filter(|c| !**c).count();
-    let mut rows = vec![
-        line("error", percent(c.error()), format!("{wrong} of {} images", c.len())),
-        line("NLPP", format!("{:.4}", c.nlpp()), "mean of -log p(label); smaller is better".into()),
-        line("Brier score", format!("{:.4}", c.brier()), "all classes, 0 to 2".into()),
-    ];
-    for (name, binning) in
-        [("ECE, 15 equal widths", Binning::EqualWidth(15)), ("ECE, 15 equal masses", Binning::EqualMass(15))]
-    {
-        let r = Reliability::new(&confidences, &correct, binning)?;
-        let rng = &mut Rng::new(seed);
-        let (interval, null) = (r.bootstrap(DRAWS, 0.95, rng), r.null_band(DRAWS, 0.95, rng).error);
-        let remark = format!(
-            "95 % interval {:.4} to {:.4}; a calibrated model would show {:.4} to {:.4}",
-            interval.lower, interval.upper, null.lower, null.upper
-        );
-        rows.push(line(name, format!("{:.4}", r.error()), remark));
-    }
-    let curve = RiskCoverage::new(&confidences, &correct)?;
-    rows.push(line("area under risk-coverage", format!("{:.5}", curve.area()), "smaller is better".into()));
-    for coverage in [0.8, 0.9, 0.95] {
-        let name = format!("error at {:.0} % coverage", 100.0 * coverage);
-        rows.push(line(&name, percent(curve.error_at(coverage)), "the least sure images unanswered".into()));
-    }
-    Ok(rows)
 }
 
 fn outlier_rows(report: &Report) -> impl Iterator<Item = Vec<String>> + '_ {

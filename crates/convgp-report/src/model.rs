@@ -1,11 +1,13 @@
 //! What a trained model looks like from inside, gathered once so that drawing needs no engine.
 
-use crate::ReportError;
+use crate::report::write_drawings;
+use crate::{ReportError, figures};
 use convgp::cov::Engine;
 use convgp::data::{ImageShape, Images};
 use convgp::inspect::{Evidence, Explainer, MOST_VIEWS, Share, prior_maps};
 use convgp::rng::Rng;
 use convgp::views::Layout;
+use std::path::Path;
 
 /// Images behind the component shares.
 const SHARE_IMAGES: usize = 200;
@@ -59,31 +61,10 @@ impl ModelView {
         explained: &[usize],
         rng: &mut Rng,
     ) -> Result<Self, ReportError> {
-        let (model, values) = (explainer.model(), explainer.values());
         let shown: Vec<usize> = (0..images.count().min(SHARE_IMAGES)).collect();
         let few = images.select(&shown).map_err(convgp::Error::from)?;
-        let means = explainer.inducing_means()?;
-        let mut responses = Vec::new();
-        for (c, component) in model.components().iter().enumerate() {
-            for (r, response) in component.responses().iter().enumerate() {
-                let layout = response.views().layout();
-                let drawable = 1 < layout.count() && layout.count() <= MOST_VIEWS;
-                let draws = if drawable { PRIOR_DRAWS } else { 0 };
-                let prior =
-                    if draws > 0 { prior_maps(model, values, (c, r), &few, draws, rng)? } else { Vec::new() };
-                let pixels = layout.view.len();
-                responses.push(ResponseView {
-                    name: response_name(component.name(), r, component.responses().len()),
-                    weights: response.weights_slot().map(|_| response.weights(values)),
-                    inducing: (0..component.inducing())
-                        .map(|m| component.z(values, m)[..pixels].to_vec())
-                        .collect(),
-                    means: means[responses.len()].clone(),
-                    layout,
-                    prior,
-                });
-            }
-        }
+        let mut view = Self::without_images(explainer, class_names)?;
+        view.draw_priors(explainer, &few, rng)?;
         let evidence = explained
             .iter()
             .map(|&n| {
@@ -94,14 +75,71 @@ impl ModelView {
                 })
             })
             .collect::<Result<_, ReportError>>()?;
+        Ok(Self { shares: explainer.shares(&few)?, sample: image(&few, 0), evidence, ..view })
+    }
+
+    /// What can be seen of a model without any image: inducing inputs and weights.
+    pub fn without_images<E: Engine>(
+        explainer: &Explainer<'_, '_, E>,
+        class_names: &[String],
+    ) -> Result<Self, ReportError> {
+        let (model, values) = (explainer.model(), explainer.values());
+        let means = explainer.inducing_means()?;
+        let mut responses = Vec::new();
+        for component in model.components() {
+            for (r, response) in component.responses().iter().enumerate() {
+                let layout = response.views().layout();
+                let pixels = layout.view.len();
+                responses.push(ResponseView {
+                    name: response_name(component.name(), r, component.responses().len()),
+                    weights: response.weights_slot().map(|_| response.weights(values)),
+                    inducing: (0..component.inducing())
+                        .map(|m| component.z(values, m)[..pixels].to_vec())
+                        .collect(),
+                    means: means[responses.len()].clone(),
+                    layout,
+                    prior: Vec::new(),
+                });
+            }
+        }
         Ok(Self {
-            shape: images.shape(),
+            shape: model.spec().image,
             latent_names: latent_names(explainer.latents(), class_names),
             responses,
-            shares: explainer.shares(&few)?,
-            sample: image(&few, 0),
-            evidence,
+            shares: Vec::new(),
+            sample: Vec::new(),
+            evidence: Vec::new(),
         })
+    }
+
+    /// Draws the response maps of the first image from the prior.
+    fn draw_priors<E: Engine>(
+        &mut self,
+        explainer: &Explainer<'_, '_, E>,
+        images: &Images,
+        rng: &mut Rng,
+    ) -> Result<(), ReportError> {
+        let (model, values) = (explainer.model(), explainer.values());
+        let components = model.components().iter().enumerate();
+        let which =
+            components.flat_map(|(c, component)| (0..component.responses().len()).map(move |r| (c, r)));
+        for (view, which) in self.responses.iter_mut().zip(which) {
+            if 1 < view.layout.count() && view.layout.count() <= MOST_VIEWS {
+                view.prior = prior_maps(model, values, which, images, PRIOR_DRAWS, rng)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What every latent is called: a class, where every class has its latent.
+    pub fn latent_names(&self) -> &[String] {
+        &self.latent_names
+    }
+
+    /// Writes the evidence maps of all latents of all explained images, three to a figure, with the inducing inputs that
+    /// carried them: `evidence-0.svg`, `evidence-0.png` and so on, the largest latent means first.
+    pub fn write_evidence(&self, dir: &Path) -> Result<(), ReportError> {
+        write_drawings(dir, &figures::draw_all_latents(self)?)
     }
 }
 

@@ -64,16 +64,20 @@ impl Report {
     /// is not there. Files of the same names are replaced whole.
     pub fn write(&self, dir: &Path) -> Result<(), ReportError> {
         let drawings = figures::draw_all(self)?;
-        let figures = dir.join("figures");
-        std::fs::create_dir_all(&figures)
-            .map_err(|source| ReportError::Access { path: figures.clone(), source })?;
-        let renderer = Renderer::new();
-        for Drawing { name, svg, .. } in &drawings {
-            write_atomically(&figures.join(format!("{name}.svg")), on_white(svg).as_bytes())?;
-            write_atomically(&figures.join(format!("{name}.png")), &renderer.png(svg)?)?;
-        }
+        write_drawings(&dir.join("figures"), &drawings)?;
         Ok(write_atomically(&dir.join("report.html"), html::page(self, &drawings)?.as_bytes())?)
     }
+}
+
+/// Writes every drawing as `NAME.svg` and `NAME.png` into a folder, which is made if it is not there.
+pub(crate) fn write_drawings(dir: &Path, drawings: &[Drawing]) -> Result<(), ReportError> {
+    std::fs::create_dir_all(dir).map_err(|source| ReportError::Access { path: dir.into(), source })?;
+    let renderer = Renderer::new();
+    for Drawing { name, svg, .. } in drawings {
+        write_atomically(&dir.join(format!("{name}.svg")), on_white(svg).as_bytes())?;
+        write_atomically(&dir.join(format!("{name}.png")), &renderer.png(svg)?)?;
+    }
+    Ok(())
 }
 
 /// A figure for use by itself, where the page behind it may have any colour.

@@ -1,8 +1,8 @@
 //! Opens reports in a headless browser: every figure must be drawn, nothing fetched, nothing stick out, wide and narrow.
 //!
 //! Needs Chromium, on the path or named by `CONVGP_CHROMIUM` (`apt-get install chromium`), hence
-//! `cargo test -p convgp-report --test browser -- --ignored`. With `CONVGP_SCREENSHOTS` set, reports and pictures of
-//! them are left in that directory.
+//! `cargo test -p convgp-report --test browser -- --ignored`, which `cargo xtask test` runs where it
+//! can. With `CONVGP_SCREENSHOTS` set, reports and pictures of them are left in that directory.
 
 #[path = "../examples/digits_report.rs"]
 mod example;
@@ -61,12 +61,10 @@ const DIGITS: &str = "
 ";
 
 fn chromium() -> PathBuf {
-    let named = std::env::var_os("CONVGP_CHROMIUM").map(PathBuf::from);
-    let candidates = ["chromium", "chromium-browser", "google-chrome"];
-    let runs = |p: &PathBuf| Command::new(p).arg("--version").output().is_ok_and(|o| o.status.success());
-    named.into_iter().chain(candidates.iter().map(PathBuf::from)).find(runs).expect(
-        "Chromium is needed: install it (`apt-get install chromium`) or set CONVGP_CHROMIUM to its path",
-    )
+    let browser = std::env::var_os("CONVGP_CHROMIUM").map_or("chromium".into(), PathBuf::from);
+    let runs = Command::new(&browser).arg("--version").output().is_ok_and(|o| o.status.success());
+    assert!(runs, "Chromium is needed: `apt-get install chromium`, or set CONVGP_CHROMIUM to its path");
+    browser
 }
 
 /// Runs the browser on a file and returns the page as it stands after its scripts ran.

@@ -25,6 +25,7 @@ fn run(name: &str) -> RunCurves {
         seconds: f64::from(i) * 0.5,
         bound: Some(-100.0 / f64::from(i)),
         error: Some(1.0 / f64::from(i + 1)),
+        rmse: None,
         nlpp: i.is_multiple_of(2).then_some(0.3),
     };
     RunCurves { name: name.into(), points: (1..20).map(point).collect() }
@@ -41,8 +42,13 @@ fn evaluation() -> Evaluation {
     Evaluation::new(probabilities, labels, names(), noise(ImageShape::new(7, 5, 3).unwrap(), 30)).unwrap()
 }
 
-/// A model with several kinds of components at its initial parameters, for images of 7 x 5 in colour.
+/// A model with several kinds of components at its initial parameters, looked into with images of 7 x 5 in colour.
 fn inside(likelihood: &str, class_names: &[String]) -> ModelView {
+    views(likelihood, class_names).0
+}
+
+/// The same with images, and without.
+fn views(likelihood: &str, class_names: &[String]) -> (ModelView, ModelView) {
     let text = format!(
         "image = {{ height = 7, width = 5, channels = 3 }}\nlikelihood = {likelihood}\n\
          [[components]]\nname = 'each'\nviews = {{ type = 'patches', patch = [3, 2], channels = 'each' }}\n\
@@ -57,7 +63,10 @@ fn inside(likelihood: &str, class_names: &[String]) -> ModelView {
     let (model, values) = Model::new(&spec, Some(&images), &mut Rng::new(0)).unwrap();
     let predictor = Predictor::new(&model, &Reference, &values).unwrap();
     let explainer = Explainer::new(&predictor).unwrap();
-    ModelView::new(&explainer, class_names, &images, &[2], &mut Rng::new(1)).unwrap()
+    (
+        ModelView::new(&explainer, class_names, &images, &[2], &mut Rng::new(1)).unwrap(),
+        ModelView::without_images(&explainer, class_names).unwrap(),
+    )
 }
 
 fn full() -> Report {
@@ -138,12 +147,38 @@ fn what_is_missing_leaves_its_figures_out() {
     assert_eq!(figures(&page).len(), 6);
     let empty = RunCurves { name: "no rows".into(), points: Vec::new() };
     assert!(figures(&Report::new("empty run").run(empty).html().unwrap()).is_empty());
+    let (whole, bare) = views("{ type = 'softmax', classes = 3 }", &names());
+    let page = |view| Report::new("model").model(view).html().unwrap();
+    let (whole, bare) = (page(whole), page(bare));
+    let of_images = |f: &&str| ["evidence-0", "components", "prior"].contains(f);
+    let rest: Vec<&str> = figures(&whole).into_iter().filter(|f| !of_images(f)).collect();
+    assert_eq!(figures(&bare), rest, "without images");
 }
 
 #[test]
 fn a_regression_model_can_be_looked_into() {
     let page = Report::new("regression").model(inside("{ type = 'gaussian' }", &[])).html().unwrap();
     assert!(figures(&page).contains(&"evidence-0") && page.contains("latent 0"));
+    let curves = run("a regression").of_regression();
+    let page = Report::new("regression").run(curves).html().unwrap();
+    assert!(figures(&page).contains(&"rmse-time") && !figures(&page).contains(&"error-time"));
+    assert!(page.contains("root mean square error") && !page.contains("error, %"));
+}
+
+#[test]
+fn evidence_of_all_latents_is_written_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let five: Vec<String> = (0..5).map(|i| format!("class {i}")).collect();
+    let view = inside("{ type = 'softmax', classes = 5 }", &five);
+    view.write_evidence(dir.path()).unwrap();
+    assert_eq!(view.latent_names(), five);
+    let text = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    let both = text("evidence-0.svg") + &text("evidence-1.svg");
+    for class in &five {
+        // As the heading of a map, and of the inducing inputs of every response.
+        assert_eq!(both.matches(class).count(), 1 + 5, "{class}");
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 4);
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Model files: one self-contained safetensors file, readable without executing anything.
 //!
 //! Metadata has a single key, `convgp`, whose value is JSON: format version, spec, class names, preparation of the images,
-//! frozen parameters. Every parameter is a tensor of doubles under its own name; `q` is always stored as means and
+//! frozen parameters, and when to answer at all if that was set. Every parameter is a tensor of doubles under its own name; `q` is always stored as means and
 //! covariance factors. A [`Checkpoint`] is what a run needs to go on.
 
+mod answer;
 mod checkpoint;
 mod tensors;
 
+pub use answer::AnswerRule;
 pub use checkpoint::Checkpoint;
 
 use crate::data::ImageShape;
@@ -49,6 +51,16 @@ pub struct SavedModel {
     pub class_names: Vec<String>,
     /// What has to be done to images before it sees them.
     pub preparation: Preparation,
+    /// When it answers; always, if there is none.
+    pub answer_rule: Option<AnswerRule>,
+}
+
+impl SavedModel {
+    /// Writes everything to a model file, as [`save_model`] does.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let Self { model, values, class_names, preparation, answer_rule } = self;
+        write_model(path, model, values, class_names, *preparation, *answer_rule)
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,6 +72,8 @@ struct Header {
     #[serde(default)]
     preparation: Preparation,
     frozen: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer_rule: Option<AnswerRule>,
 }
 
 /// Writes a model file for images that were bytes of the model's size. Whoever reads the path meanwhile, or after a
@@ -75,6 +89,17 @@ pub fn save_prepared_model(
     values: &[f64],
     class_names: &[String],
     preparation: Preparation,
+) -> Result<()> {
+    write_model(path, model, values, class_names, preparation, None)
+}
+
+fn write_model(
+    path: &Path,
+    model: &Model,
+    values: &[f64],
+    class_names: &[String],
+    preparation: Preparation,
+    answer_rule: Option<AnswerRule>,
 ) -> Result<()> {
     let (mut variational, mut layout) = (model.variational().clone(), model.layout().clone());
     let mut values = values.to_vec();
@@ -93,6 +118,7 @@ pub fn save_prepared_model(
         class_names: class_names.to_vec(),
         preparation,
         frozen: layout.entries().iter().filter(frozen).map(|e| e.name.clone()).collect(),
+        answer_rule,
     };
     let header = serde_json::to_string(&header).map_err(|e| format_error(path, e))?;
     let tensor = |e: &Entry| {
@@ -127,8 +153,11 @@ pub fn load_model(path: &Path) -> Result<SavedModel> {
     for name in &header.frozen {
         model.layout_mut().set_trainable(name, false)?;
     }
-    let Header { class_names, preparation, .. } = header;
-    Ok(SavedModel { model, values, class_names, preparation })
+    let Header { class_names, preparation, answer_rule, .. } = header;
+    if let Some(rule) = &answer_rule {
+        rule.check().map_err(|what| format_error(path, what))?;
+    }
+    Ok(SavedModel { model, values, class_names, preparation, answer_rule })
 }
 
 fn read_header(path: &Path, text: &str) -> Result<Header> {
@@ -182,6 +211,7 @@ fn format_error(path: &Path, what: impl ToString) -> Error {
 mod tests {
     use super::*;
     use crate::cov::Reference;
+    use crate::metrics::Threshold;
     use crate::model::Predictor;
     use crate::rng::Rng;
     use crate::train::testing::{regression, small_spec};
@@ -221,6 +251,33 @@ mod tests {
         fs::write(&plain, b"x").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions();
         assert_eq!(mode(&dir.path().join("m.safetensors")), mode(&plain));
+    }
+
+    #[test]
+    fn an_answer_rule_is_remembered_and_files_without_one_load() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.safetensors");
+        let (model, values) = model(Form::Covariance);
+        save_model(&path, &model, &values, &[]).unwrap();
+        let plain = fs::read(&path).unwrap();
+        assert!(!String::from_utf8_lossy(&plain).contains("answer_rule"), "files of old look the same");
+        let mut saved = load_model(&path).unwrap();
+        assert_eq!(saved.answer_rule, None);
+        let threshold = Threshold { threshold: 0.1 + 0.2, coverage: 0.75, error: 0.01, upper_error: 0.02 };
+        saved.answer_rule = Some(AnswerRule { risk: 0.01, images: 200, threshold });
+        saved.save(&path).unwrap();
+        assert_eq!(load_model(&path).unwrap().answer_rule, saved.answer_rule);
+        saved.answer_rule = Some(AnswerRule {
+            threshold: Threshold { threshold: 7.0, ..threshold },
+            risk: 0.01,
+            images: 200,
+        });
+        saved.save(&path).unwrap();
+        let message = load_model(&path).unwrap_err().to_string();
+        assert!(message.contains("m.safetensors") && message.contains("threshold 7"), "{message}");
+        saved.answer_rule = None;
+        saved.save(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), plain);
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Scaling {
     }
 
     /// The smallest and largest pixel there can be, or was.
-    fn range(self) -> (f64, f64) {
+    pub fn range(self) -> (f64, f64) {
         match self {
             Scaling::Bytes => (0.0, 1.0),
             Scaling::Values { low, high } => (low, high),

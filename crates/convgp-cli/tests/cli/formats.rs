@@ -4,7 +4,7 @@ use crate::common::Desk;
 use convgp::data::Dataset;
 use convgp_data::{Colour, Fit, OpenOptions, Size, SplitKind, open, sample, write};
 
-const RUN: &str = "--steps 3 -m 10 --batch 20 -q";
+const RUN: &str = "--steps 3 -m 10 --batch 20 -q --no-report";
 
 fn splits() -> [(SplitKind, Dataset); 2] {
     let (train, test) = sample::mnist();

@@ -24,7 +24,8 @@ fn the_plan_is_close_to_the_peak_over_a_grid_of_models() {
         "--model weighted+rbf -m 130 --set model.posterior.structure=mean-field",
         "--model weighted -m 300 --classes 3,5",
     ] {
-        let ran = desk.ok(&format!("train sample --limit 150 {options} --steps 3 --threads 2 --json -q"));
+        let ran = desk
+            .ok(&format!("train sample --limit 150 {options} --steps 3 --threads 2 --json -q --no-report"));
         let events = lines(&ran.out);
         let planned = events[0]["memory"].as_f64().unwrap();
         let peak = events.last().unwrap()["peak_memory"].as_f64().unwrap();

@@ -25,6 +25,7 @@ fn original_gz_files_in_a_folder() {
         "best.safetensors",
         "checkpoint.safetensors",
         "MODEL_CARD.md",
+        "report/report.html",
     ] {
         assert!(run.join(file).is_file(), "{file}");
     }
@@ -38,7 +39,7 @@ fn original_gz_files_in_a_folder() {
     assert_eq!(record["provenance"].as_array().unwrap().len(), 4);
     assert_eq!(record["images"], serde_json::json!([270, 30, 100]));
     // The spec that was written says everything: the same run from it gives the same model.
-    desk.ok("train digits --spec runs/0001-digits-weighted/spec.toml --validation 0.1 -q");
+    desk.ok("train digits --spec runs/0001-digits-weighted/spec.toml --validation 0.1 -q --no-report");
     assert_eq!(desk.run_file(1, "model.safetensors"), desk.run_file(2, "model.safetensors"));
     assert_eq!(desk.run_file(1, "spec.toml"), desk.run_file(2, "spec.toml"));
 }
@@ -47,7 +48,7 @@ fn original_gz_files_in_a_folder() {
 fn photos_of_mixed_sizes_by_class() {
     let desk = Desk::new();
     photos(&desk.path("photos"), 12);
-    let ran = desk.ok("train photos --steps 40 -m 20");
+    let ran = desk.ok("train photos --steps 40 -m 20 --no-report");
     for word in ["several sizes", "multi-channel", "probit (two classes)", "32x32x3"] {
         assert!(ran.err.contains(word), "{word}: {}", ran.err);
     }
@@ -63,7 +64,7 @@ fn a_parquet_file() {
     let (train, test) = sample::mnist();
     write::parquet(&desk.path("train.parquet"), &train).unwrap();
     write::parquet(&desk.path("other.parquet"), &test).unwrap();
-    let ran = desk.ok("train train.parquet --steps 5 -m 20 --batch 50");
+    let ran = desk.ok("train train.parquet --steps 5 -m 20 --batch 50 --no-report");
     assert!(ran.out.contains("training"), "{}", ran.out);
     let eval = desk.ok("eval runs/0001-train-weighted/model.safetensors other.parquet");
     assert!(eval.out.contains("100"), "{}", eval.out);
@@ -73,7 +74,7 @@ fn a_parquet_file() {
 #[test]
 fn a_time_limit_ends_the_run() {
     let desk = Desk::new();
-    let ran = desk.ok("train sample --time 2s -m 10 --limit 40 --batch 10 --json");
+    let ran = desk.ok("train sample --time 2s -m 10 --limit 40 --batch 10 --json --no-report");
     let events = lines(&ran.out);
     let end = events.last().unwrap();
     assert_eq!((&end["event"], &end["ending"]), (&"end".into(), &"finished".into()));

@@ -2,7 +2,7 @@
 
 use crate::common::{Desk, lines};
 
-const TINY: &str = "--limit 30 -m 5 --batch 10 --steps 2 -q";
+const TINY: &str = "--limit 30 -m 5 --batch 10 --steps 2 -q --no-report";
 
 #[test]
 fn fields_are_set_and_mistakes_named() {

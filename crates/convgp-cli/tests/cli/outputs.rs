@@ -3,7 +3,7 @@
 use crate::common::{Desk, lines, photos};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-const TRAIN: &str = "train sample -m 20 --steps 30 --batch 40 -q --name digits";
+const TRAIN: &str = "train sample -m 20 --steps 30 --batch 40 -q --name digits --no-report";
 
 #[test]
 fn predictions_agree_in_every_form_and_with_eval() {
@@ -48,7 +48,7 @@ fn predictions_agree_in_every_form_and_with_eval() {
 fn files_are_read_as_they_were_for_training() {
     let desk = Desk::new();
     photos(&desk.path("photos"), 8);
-    desk.ok("train photos --size 24x20 --fit stretch --colour grey --steps 3 -m 10 --name a -q");
+    desk.ok("train photos --size 24x20 --fit stretch --colour grey --steps 3 -m 10 --name a -q --no-report");
     let by_set = desk.ok("predict runs/0001-a photos").out;
     let by_file = desk.ok("predict runs/0001-a/model.safetensors photos/blue photos/red").out;
     // Without names and labels the rows are the same, in some order.
@@ -68,7 +68,7 @@ fn files_are_read_as_they_were_for_training() {
 #[test]
 fn inspection_lists_parameters_and_shares() {
     let desk = Desk::new();
-    desk.ok("train sample --model weighted+rbf -m 10 --steps 3 --limit 50 -q --name a");
+    desk.ok("train sample --model weighted+rbf -m 10 --steps 3 --limit 50 -q --name a --no-report");
     let text = desk.ok("inspect runs/0001-a --on sample").out;
     for word in [
         "conv.kernel.lengthscale",

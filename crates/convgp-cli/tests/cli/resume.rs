@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const STEPS: u64 = 14;
 const RUN: &str =
-    "train sample --limit 80 -m 15 --batch 16 --validation 0.2 --evaluate-every 4 --steps 14 -q";
+    "train sample --limit 80 -m 15 --batch 16 --validation 0.2 --evaluate-every 4 --steps 14 -q --no-report";
 
 /// A step to stop at that is another one next time; the assertions name it.
 fn random_step() -> u64 {
@@ -28,7 +28,7 @@ fn to_the_byte_for_any_optimiser_and_number_of_threads() {
             assert!(paused.out.contains(&words), "{}", paused.out);
             let same = desk.run_file(1, "model.safetensors") == desk.run_file(n, "model.safetensors");
             assert!(!same, "{q}, {threads} threads, stopped at {stop}: not yet trained");
-            desk.ok(&format!("train --resume {} --threads {} -q", folder.display(), 3 - threads));
+            desk.ok(&format!("train --resume {} --threads {} -q --no-report", folder.display(), 3 - threads));
             for file in ["model.safetensors", "best.safetensors"] {
                 let same = desk.run_file(1, file) == desk.run_file(n, file);
                 assert!(same, "{q}, {threads} threads, stopped at {stop}: {file} differs");
@@ -44,7 +44,7 @@ fn twice_interrupted_runs_have_one_row_per_evaluation() {
     desk.ok(&format!("{RUN} --stop-after 5"));
     let folder = desk.run_folder(2);
     desk.ok(&format!("train --resume {} --stop-after 6 -q", folder.display()));
-    desk.ok(&format!("train --resume {} -q", folder.display()));
+    desk.ok(&format!("train --resume {} -q --no-report", folder.display()));
     assert_eq!(desk.run_file(1, "model.safetensors"), desk.run_file(2, "model.safetensors"));
     let steps = |n| {
         let text = String::from_utf8(desk.run_file(n, "results.csv")).unwrap();
@@ -74,8 +74,8 @@ fn what_does_not_belong_together_is_refused() {
     std::fs::write(&checkpoint, &bytes[..bytes.len() / 2]).unwrap();
     desk.fails(&format!("train --resume {run}"), 3, &["checkpoint.safetensors"]);
     std::fs::write(&checkpoint, bytes).unwrap();
-    desk.ok(&format!("train --resume {run} -q"));
+    desk.ok(&format!("train --resume {run} -q --no-report"));
     desk.fails(&format!("train --resume {run}"), 2, &["finished (14 steps", "--steps"]);
-    let longer = desk.ok(&format!("train --resume {run} --steps 16 -q"));
+    let longer = desk.ok(&format!("train --resume {run} --steps 16 -q --no-report"));
     assert!(longer.out.starts_with("16 steps"), "{}", longer.out);
 }

@@ -1,4 +1,4 @@
-//! Error, NLPP and bound against wall-clock time and against steps, runs overlaid.
+//! Error (for regression its root mean square), NLPP and bound against wall-clock time and against steps, runs overlaid.
 
 use super::{Drawing, TRAINING};
 use crate::canvas::{Axes, axes, draw as canvas, legend};
@@ -13,19 +13,26 @@ struct Quantity {
     title: &'static str,
     axis: &'static str,
     of: fn(&CurvePoint) -> Option<f64>,
-    /// Whether the axis starts at zero.
+    /// Whether the axis starts at zero if nothing lies below.
     from_zero: bool,
 }
 
-const QUANTITIES: [Quantity; 3] = [
+const QUANTITIES: [Quantity; 4] = [
     Quantity {
         name: "error",
-        title: "Test error",
+        title: "Held-out error",
         axis: "error, %",
         of: |p| Some(100.0 * p.error?),
         from_zero: true,
     },
-    Quantity { name: "nlpp", title: "NLPP on test images", axis: "NLPP", of: |p| p.nlpp, from_zero: true },
+    Quantity {
+        name: "rmse",
+        title: "Held-out root mean square error",
+        axis: "root mean square error",
+        of: |p| p.rmse,
+        from_zero: true,
+    },
+    Quantity { name: "nlpp", title: "Held-out NLPP", axis: "NLPP", of: |p| p.nlpp, from_zero: true },
     Quantity {
         name: "bound",
         title: "Bound on the log evidence",
@@ -46,7 +53,7 @@ const AGAINST: [Against; 2] = [
     Against { name: "steps", axis: "steps", of: |p| p.step as f64 },
 ];
 
-/// Up to six plots.
+/// Two plots for every quantity that was measured.
 pub(super) fn draw(report: &Report) -> Result<Vec<Drawing>, ReportError> {
     let mut out = Vec::new();
     for quantity in &QUANTITIES {
@@ -100,7 +107,7 @@ fn interesting_range(lines: &[Vec<(f64, f64)>], from_zero: bool) -> Option<(f64,
         return None;
     }
     let room = 0.05 * (high - low);
-    Some(if from_zero { (0.0, (high + room).max(1e-3)) } else { (low - room, high + room) })
+    Some(if from_zero && low >= 0.0 { (0.0, (high + room).max(1e-3)) } else { (low - room, high + room) })
 }
 
 #[cfg(test)]
@@ -116,5 +123,8 @@ mod tests {
         let (low, _) = interesting_range(&[vec![(0.0, -1e6), (1.0, 0.0)]], false).unwrap();
         assert!(low < -1e6);
         assert_eq!(interesting_range(&[vec![]], true), None);
+        let (zero, _) = interesting_range(&[vec![(0.0, 3.0), (1.0, 2.0)]], true).unwrap();
+        let (negative, _) = interesting_range(&[vec![(0.0, 3.0), (1.0, -2.0)]], true).unwrap();
+        assert!(zero == 0.0 && negative < -2.0, "densities of real targets may exceed one");
     }
 }

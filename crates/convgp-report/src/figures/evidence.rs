@@ -9,7 +9,7 @@ use crate::style::{INK, MUTED, SMALL, WIDTH};
 use crate::{Report, ReportError};
 use convgp::inspect::{Evidence, Part};
 
-/// Latents shown: those with the largest means.
+/// Latents in one figure, those with the largest means first.
 const LATENTS: usize = 3;
 /// Inducing inputs shown per row.
 const CARRIERS: usize = 6;
@@ -18,17 +18,44 @@ const HEAD: i32 = 42;
 const ROW_HEAD: i32 = 22;
 const CARRIER: i32 = 52;
 
-/// One figure per explained image.
+/// One figure per explained image: the latents with the largest means, and what carried the first.
 pub(super) fn draw(report: &Report) -> Result<Vec<Drawing>, ReportError> {
     let Some(model) = &report.model else { return Ok(Vec::new()) };
-    model.evidence.iter().enumerate().map(|(i, view)| figure(model, i, view)).collect()
+    let each = model.evidence.iter().enumerate();
+    each.map(|(i, view)| {
+        let latents = by_mean(view);
+        let shown = &latents[..latents.len().min(LATENTS)];
+        figure(model, view, (shown, &latents[..1]), format!("evidence-{i}"))
+    })
+    .collect()
 }
 
-fn figure(model: &ModelView, index: usize, view: &EvidenceView) -> Result<Drawing, ReportError> {
+/// Every latent of every explained image, and what carried each.
+pub(crate) fn draw_all_latents(model: &ModelView) -> Result<Vec<Drawing>, ReportError> {
+    let mut out = Vec::new();
+    for view in &model.evidence {
+        for shown in by_mean(view).chunks(LATENTS) {
+            out.push(figure(model, view, (shown, shown), format!("evidence-{}", out.len()))?);
+        }
+    }
+    Ok(out)
+}
+
+/// Latents in order of decreasing mean.
+fn by_mean(view: &EvidenceView) -> Vec<usize> {
     let means = view.evidence.latent_means();
     let mut latents: Vec<usize> = (0..means.len()).collect();
     latents.sort_by(|a, b| means[*b].total_cmp(&means[*a]));
-    latents.truncate(LATENTS);
+    latents
+}
+
+fn figure(
+    model: &ModelView,
+    view: &EvidenceView,
+    (latents, carried): (&[usize], &[usize]),
+    name: String,
+) -> Result<Drawing, ReportError> {
+    let means = view.evidence.latent_means();
     let side = WIDTH as i32 / (1 + LATENTS) as i32 - GAP;
     let height = side * model.shape.height() as i32 / model.shape.width() as i32;
     let rows: Vec<&Part> = view.evidence.parts.iter().filter(|p| p.layout.count() > 1).collect();
@@ -36,9 +63,11 @@ fn figure(model: &ModelView, index: usize, view: &EvidenceView) -> Result<Drawin
     let block = ROW_HEAD + height + GAP;
     let maps = HEAD + block * rows.len().max(1) as i32;
     let bars = if rows.is_empty() { 0 } else { 40 };
-    let carriers = view.evidence.parts.len() as i32 * (CARRIER + 44);
+    let pairs = || view.evidence.parts.iter().zip(&model.responses);
+    let carriers: Vec<_> = carried.iter().flat_map(|&l| pairs().map(move |pair| (pair, l))).collect();
+    let carriers_height = carriers.len() as i32 * (CARRIER + 44);
     let size = (side as u32, height as u32);
-    let svg = canvas((WIDTH, (maps + bars + carriers) as u32), |area, overlay| {
+    let svg = canvas((WIDTH, (maps + bars + carriers_height) as u32), |area, overlay| {
         let tones = Tones::of(view.image.iter().copied());
         overlay.put(&Raster::picture(&view.image, model.shape, tones), (0, HEAD + ROW_HEAD), size);
         for (column, &l) in latents.iter().enumerate() {
@@ -62,14 +91,14 @@ fn figure(model: &ModelView, index: usize, view: &EvidenceView) -> Result<Drawin
         if !rows.is_empty() {
             colour_bar(area, overlay, maps + 2, limit)?;
         }
-        for (i, (part, response)) in view.evidence.parts.iter().zip(&model.responses).enumerate() {
+        for (i, (pair, l)) in carriers.into_iter().enumerate() {
             let top = maps + bars + i as i32 * (CARRIER + 44);
-            draw_carriers(area, overlay, (model, &view.evidence), (part, response), latents[0], top)?;
+            draw_carriers(area, overlay, (model, &view.evidence), pair, l, top)?;
         }
         Ok(())
     })?;
     Ok(Drawing {
-        name: format!("evidence-{index}"),
+        name,
         section: ANSWERS,
         title: format!("Evidence in image {}", view.number),
         caption: "What every place contributes to the largest latents, spread over the pixels of its patch: red for, blue \

@@ -13,6 +13,8 @@ mod reliability;
 mod risk_coverage;
 mod weights;
 
+pub(crate) use evidence::draw_all_latents;
+
 use crate::{Report, ReportError};
 
 /// One figure, drawn.

@@ -7,6 +7,7 @@
 //! | [`Reliability`] | is a confidence of 90 % right nine times in ten (expected calibration error)? |
 //! | [`RiskCoverage`], [`threshold_for_risk`] | what is gained by not answering when unsure? |
 //! | [`separation`] | can images of another kind be told by a score? |
+//! | [`Summary`] | all of that about one set of images, as tables show it |
 //!
 //! Definitions and how to read them: `docs/metrics.md`. Nothing here depends on the order of the images; what is
 //! random takes a generator.
@@ -16,12 +17,14 @@ mod classified;
 mod outliers;
 mod resample;
 mod selective;
+mod summary;
 
 pub use calibration::{Bin, Binning, NullBand, Reliability};
 pub use classified::{Classified, entropy};
 pub use outliers::{Separation, separation};
 pub use resample::Interval;
 pub use selective::{RiskCoverage, Threshold, threshold_for_risk, upper_error_limit};
+pub use summary::{CalibrationError, Summary};
 
 use crate::data::Targets;
 use crate::likelihood::Predictive;

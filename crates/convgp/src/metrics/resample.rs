@@ -1,7 +1,9 @@
 //! Intervals by simulation.
 
+use serde::Serialize;
+
 /// A central interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// Lower end.
     pub lower: f64,

@@ -1,6 +1,7 @@
 //! Answering only when sure: risk against coverage, and the threshold that keeps a risk.
 
 use super::{MetricsError, check_confidences};
+use serde::{Deserialize, Serialize};
 
 /// Error among the most confident answers, for every number of answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +66,7 @@ impl RiskCoverage {
 }
 
 /// Answer when the confidence is at least `threshold`, otherwise say "unknown".
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Threshold {
     /// The least confidence that is answered.
     pub threshold: f64,
@@ -75,6 +76,13 @@ pub struct Threshold {
     pub error: f64,
     /// What the error on new images could be: see [`upper_error_limit`] at 95 %.
     pub upper_error: f64,
+}
+
+impl Threshold {
+    /// Whether an image gets an answer, by its class probabilities.
+    pub fn answers(&self, probabilities: &[f64]) -> bool {
+        probabilities.iter().any(|&p| p >= self.threshold)
+    }
 }
 
 /// The threshold with the largest coverage whose error, on these images, is at most `risk`; `None` when even the most
