@@ -17,7 +17,8 @@ pub fn test() -> Result<()> {
         );
         return Ok(());
     };
-    let arguments = ["test", "-p", "convgp-report", "--test", "browser", "--", "--ignored"];
+    // With all members, so that nothing is built again with fewer features.
+    let arguments = ["test", "--workspace", "--test", "browser", "--", "--ignored"];
     cargo(&arguments, &[("CONVGP_CHROMIUM", &browser)])
 }
 
