@@ -1,8 +1,7 @@
 //! Opens reports in a headless browser: every figure must be drawn, nothing fetched, nothing stick out, wide and narrow.
 //!
 //! Needs Chromium, on the path or named by `CONVGP_CHROMIUM` (`apt-get install chromium`), hence
-//! `cargo test -p convgp-report --test browser -- --ignored`, which `cargo xtask test` runs where it
-//! can. With `CONVGP_SCREENSHOTS` set, reports and pictures of them are left in that directory.
+//! `cargo test --workspace --test browser -- --ignored`, which `cargo xtask test` runs where it can. With `CONVGP_SCREENSHOTS` set, reports and pictures of them are left in that directory.
 
 #[path = "../examples/digits_report.rs"]
 mod example;

@@ -139,8 +139,8 @@ pub fn choose(
     Ok(Chosen { experiment, name: named.name().replace('+', "-"), reasons, free_inducing: false })
 }
 
-/// Inducing inputs for so many images. In a short time more steps are worth more than more inducing inputs: on MNIST,
-/// two minutes end at 2.8 % with 256 and at 3.2 % with 750.
+/// Inducing inputs for so many images. In a short time more steps are worth more than more inducing inputs: two minutes
+/// on MNIST end at 2.8 % with 256 and at 3.2 % with 750 (`convgp train mnist --time 2m -m M`, two cores).
 fn inducing(images: usize, colour: bool, time: Option<Duration>) -> (usize, String) {
     let short = time.is_some_and(|t| t < SHORT);
     match (images, colour) {

@@ -148,33 +148,14 @@ impl<T: Lane> Engine for Fused<T> {
         saved: &mut Saved<T>,
         cov: &mut Cov,
     ) {
+        let Self { tricks, fma, .. } = *self;
         match c.kernel().terms() {
             None => Reference.images(c, values, batch, need, &mut (), cov),
             Some(terms) if needs_double(&terms) => {
-                images::forward(
-                    self.tricks,
-                    self.fma,
-                    &terms,
-                    c,
-                    values,
-                    batch,
-                    need,
-                    &mut saved.double,
-                    cov,
-                );
+                images::forward(tricks, fma, &terms, c, values, batch, need, &mut saved.double, cov);
             }
             Some(terms) => {
-                images::forward(
-                    self.tricks,
-                    self.fma,
-                    &terms,
-                    c,
-                    values,
-                    batch,
-                    need,
-                    &mut saved.single,
-                    cov,
-                );
+                images::forward(tricks, fma, &terms, c, values, batch, need, &mut saved.single, cov)
             }
         }
     }
