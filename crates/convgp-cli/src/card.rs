@@ -2,10 +2,10 @@
 
 use crate::duration;
 use crate::figures::Figures;
-use crate::recipe::describe;
 use crate::run::{Record, RunFolder};
 use anyhow::Result;
 use convgp::Model;
+use convgp::inspect::describe;
 use convgp::io::write_atomically;
 use std::fmt::Write;
 

@@ -3,13 +3,14 @@
 use crate::exit::Exit;
 use crate::figures::{Figures, Judged};
 use crate::progress::Progress;
-use crate::recipe::{describe, initial_model};
 use crate::report;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use convgp::cov::Fused;
 use convgp::data::Dataset;
+use convgp::inspect::describe;
 use convgp::io::save_model;
+use convgp::preset::paper_spec;
 use convgp::train::{Control, ExperimentSpec, Moment, Observer, Trainer, Trigger};
 use convgp_data::generate::rectangles;
 use convgp_report::{CurvePoint, Report, RunCurves};
@@ -66,9 +67,10 @@ impl Which {
     }
     fn spec(self) -> &'static str {
         match self {
-            Which::Weighted => include_str!("../specs/rectangles-weighted.toml"),
-            Which::Invariant => include_str!("../specs/rectangles-invariant.toml"),
+            Which::Weighted => paper_spec("rectangles-weighted"),
+            Which::Invariant => paper_spec("rectangles-invariant"),
         }
+        .expect("the library holds the paper's specs")
     }
     /// Error in percent and NLPP of the paper, table 1.
     fn published(self) -> (f64, f64) {
@@ -88,7 +90,7 @@ impl Demo {
         experiment.train.steps = self.steps.unwrap_or(experiment.train.steps);
         let data = rectangles(TRAINING_IMAGES, self.seed);
         let test = rectangles(TEST_IMAGES, self.seed.wrapping_add(TEST_SEED));
-        let (mut model, values) = initial_model(&experiment, &data)?;
+        let (mut model, values) = experiment.initial_model(&data)?;
         let mut out = std::io::stdout().lock();
         writeln!(
             out,
@@ -185,7 +187,7 @@ mod tests {
             let spec = ExperimentSpec::from_toml(which.spec()).unwrap();
             spec.train.check().unwrap();
             let data = rectangles(50, 0);
-            let (model, _) = initial_model(&spec, &data).unwrap();
+            let (model, _) = spec.initial_model(&data).unwrap();
             let conv = &model.components()[0];
             assert_eq!((conv.inducing(), conv.responses()[0].views().count()), (16, 26 * 26));
             let weighted = conv.responses()[0].weights_slot().is_some();

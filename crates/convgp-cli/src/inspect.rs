@@ -1,13 +1,13 @@
 //! `convgp inspect`: what is in a model file.
 
 use crate::exit::Exit;
-use crate::recipe::describe;
 use crate::saved::{ModelArg, data_for};
 use crate::source::DataArgs;
 use anyhow::Result;
 use clap::Args;
 use convgp::cov::Fused;
 use convgp::data::Images;
+use convgp::inspect::describe;
 use convgp::io::{AnswerRule, SavedModel};
 use convgp::model::Predictor;
 use convgp::params::Transform;

@@ -16,7 +16,6 @@ mod inputs;
 mod inspect;
 mod interrupt;
 mod memory;
-mod pace;
 mod plan;
 mod predict;
 mod progress;

@@ -3,12 +3,13 @@
 use crate::duration;
 use crate::exit::Exit;
 use crate::memory::{Estimate, available, parse_size, size_text};
-use crate::recipe::{RecipeArgs, describe};
+use crate::recipe::RecipeArgs;
 use crate::source::{DataArgs, Geometry, Parts};
 use anyhow::Result;
 use clap::Args;
 use convgp::Model;
 use convgp::cov::Fused;
+use convgp::inspect::describe;
 use convgp::train::{TrainSpec, Trainer};
 use serde::Serialize;
 use std::io::Write;

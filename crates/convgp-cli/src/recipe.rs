@@ -1,26 +1,19 @@
 //! From options and data to a complete spec: a file or a named model, then shortcuts, then `--set`.
 
-mod preset;
 mod set;
 
 use crate::exit::{input, usage};
 use crate::source::Extent;
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use convgp::Error;
 use convgp::data::Dataset;
-use convgp::error::InitError;
-use convgp::kernel::{KernelSpec, Lengthscale};
-use convgp::likelihood::LikelihoodSpec;
-use convgp::rng::Rng;
+use convgp::preset::{self, Chosen, Named, PresetError, Recipe, write_out_defaults};
 use convgp::train::ExperimentSpec;
 use convgp::views::{Pair, ViewSpec};
-use convgp::{Error, Model};
-use preset::Named;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Stream of the generator that draws initial parameters, apart from every other use of the seed.
-const INITIAL_STREAM: u64 = 2;
 
 /// What to train, and how.
 #[derive(Debug, Clone, Args)]
@@ -29,10 +22,10 @@ pub struct RecipeArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "recipe"], help_heading = "Model")]
     pub spec: Option<PathBuf>,
     /// Model by name (default: chosen from the data).
-    #[arg(long, value_enum, help_heading = "Model")]
+    #[arg(long, value_parser = model_names(), help_heading = "Model")]
     pub model: Option<Named>,
     /// Whose likelihood and training settings a named model gets.
-    #[arg(long, value_enum, default_value_t, help_heading = "Model")]
+    #[arg(long, value_parser = recipe_names(), default_value = "fast", help_heading = "Model")]
     pub recipe: Recipe,
     /// Inducing inputs of every component.
     #[arg(short = 'm', long, value_name = "M", help_heading = "Model")]
@@ -54,27 +47,24 @@ pub struct RecipeArgs {
     pub set: Vec<String>,
 }
 
-/// Where settings come from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Recipe {
-    /// Softmax or probit with natural-gradient steps: minutes instead of hours.
-    #[default]
-    Fast,
-    /// As published: robust-max and Adam.
-    Paper,
+fn model_names() -> impl TypedValueParser<Value = Named> {
+    PossibleValuesParser::new(Named::ALL.map(|n| PossibleValue::new(n.name()).help(n.about())))
+        .try_map(|name| name.parse::<Named>())
 }
 
-/// A complete spec with its name and how it came about.
-#[derive(Debug, Clone)]
-pub struct Chosen {
-    /// Model and training.
-    pub experiment: ExperimentSpec,
-    /// Short name, for the run folder.
-    pub name: String,
-    /// What was chosen, and why.
-    pub reasons: Vec<String>,
-    /// Whether the number of inducing inputs was ours to choose.
-    free_inducing: bool,
+fn recipe_names() -> impl TypedValueParser<Value = Recipe> {
+    PossibleValuesParser::new(Recipe::ALL.map(|r| PossibleValue::new(r.name()).help(r.about())))
+        .try_map(|name| name.parse::<Recipe>())
+}
+
+/// A name that does not fit the data is a mistake in the command.
+fn name_option(error: Error) -> anyhow::Error {
+    match error {
+        Error::Preset(PresetError::OneChannel) => {
+            usage("--model multi-channel: the images have one channel; try --model weighted")
+        }
+        other => other.into(),
+    }
 }
 
 impl RecipeArgs {
@@ -82,7 +72,7 @@ impl RecipeArgs {
     pub fn choose(&self, data: &Dataset, time: Option<Duration>) -> Result<Chosen> {
         let mut chosen = match &self.spec {
             Some(path) => read_spec(path)?,
-            None => preset::choose(self.model, self.recipe, data, time)?,
+            None => preset::choose(self.model, self.recipe, data, time).map_err(name_option)?,
         };
         let settled = |r: &String| {
             r.starts_with("inducing") && self.inducing.is_some()
@@ -91,7 +81,7 @@ impl RecipeArgs {
         chosen.reasons.retain(|reason| !settled(reason));
         self.apply_shortcuts(&mut chosen.experiment)?;
         chosen.experiment = set::apply(&chosen.experiment, &self.set)?;
-        chosen.free_inducing = self.spec.is_none() && self.inducing.is_none();
+        chosen.free_inducing &= self.inducing.is_none();
         write_out_defaults(&mut chosen.experiment);
         chosen.experiment.train.check().map_err(Error::from)?;
         Ok(chosen)
@@ -132,82 +122,4 @@ fn read_spec(path: &Path) -> Result<Chosen> {
     let name = path.file_stem().map_or_else(|| "spec".into(), |s| s.to_string_lossy().into_owned());
     let reasons = vec![format!("model and training: {}", path.display())];
     Ok(Chosen { experiment, name, reasons, free_inducing: false })
-}
-
-impl Chosen {
-    /// The model with its initial parameters. Where the number of inducing inputs was ours to choose and the data have
-    /// fewer distinct views, all of them are taken.
-    pub fn build(&mut self, data: &Dataset) -> Result<(Model, Vec<f64>)> {
-        loop {
-            match initial_model(&self.experiment, data) {
-                Err(Error::Init(InitError::TooFewViews { component, found, .. }))
-                    if self.free_inducing && found > 0 =>
-                {
-                    let spec = &mut self.experiment.model;
-                    let index = (0..spec.components.len()).find(|&i| spec.component_name(i) == component);
-                    let index = index.context("the error names a component")?;
-                    spec.components[index].inducing.count = found;
-                    self.reasons.push(format!("{component}: M = {found}, all distinct views the data have"));
-                }
-                other => return Ok(other?),
-            }
-        }
-    }
-}
-
-/// The model of a spec with its initial parameters, a function of spec, data and seed.
-pub fn initial_model(experiment: &ExperimentSpec, data: &Dataset) -> convgp::Result<(Model, Vec<f64>)> {
-    let rng = &mut Rng::stream(experiment.train.seed, INITIAL_STREAM);
-    let (model, values) = Model::new(&experiment.model, Some(data.images()), rng)?;
-    model.likelihood().check_targets(data.targets())?;
-    Ok((model, values))
-}
-
-/// Gives optional fields the values they stand for, so that a saved spec says everything.
-fn write_out_defaults(experiment: &mut ExperimentSpec) {
-    let names: Vec<String> =
-        (0..experiment.model.components.len()).map(|i| experiment.model.component_name(i)).collect();
-    for (component, name) in experiment.model.components.iter_mut().zip(names) {
-        component.name = Some(name);
-        write_out_kernel(&mut component.kernel);
-    }
-}
-
-fn write_out_kernel(kernel: &mut KernelSpec) {
-    if !kernel.terms.is_empty() {
-        return kernel.terms.iter_mut().for_each(write_out_kernel);
-    }
-    kernel.variance.get_or_insert(1.0);
-    kernel.lengthscale.get_or_insert(Lengthscale::default());
-    if ["additive", "channels"].contains(&kernel.kind.as_str()) {
-        kernel.of.get_or_insert_with(|| "rbf".into());
-    }
-}
-
-/// One line about a model: its views, sizes and likelihood.
-pub fn describe(model: &Model) -> String {
-    let component = |c: &convgp::component::Component| {
-        let views = c.responses()[0].views();
-        let channels = match c.responses().len() {
-            1 => String::new(),
-            n => format!("{n} x "),
-        };
-        let weights = if c.responses()[0].weights_slot().is_some() { ", weighted" } else { "" };
-        format!(
-            "{} ({channels}{} views of {} numbers{weights}, M = {})",
-            c.name(),
-            views.count(),
-            views.len(),
-            c.inducing()
-        )
-    };
-    let parts: Vec<String> = model.components().iter().map(component).collect();
-    let likelihood = match model.spec().likelihood {
-        LikelihoodSpec::Gaussian { .. } => "Gaussian",
-        LikelihoodSpec::Probit { .. } => "probit",
-        LikelihoodSpec::Logit {} => "logit",
-        LikelihoodSpec::RobustMax { .. } => "robust-max",
-        LikelihoodSpec::Softmax { .. } => "softmax",
-    };
-    format!("{}; {likelihood} likelihood; {} parameters", parts.join(" + "), model.layout().len())
 }

@@ -2,11 +2,10 @@
 
 use crate::events::Row;
 use crate::exit::input;
-use crate::session::Budget;
 use crate::source::{DataArgs, Geometry};
 use anyhow::{Context, Result};
 use convgp::io::write_atomically;
-use convgp::train::ExperimentSpec;
+use convgp::train::{Budget, ExperimentSpec};
 use convgp_data::FileHash;
 use serde::{Deserialize, Serialize};
 use std::fs;

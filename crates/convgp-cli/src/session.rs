@@ -4,7 +4,6 @@ use crate::duration;
 use crate::events::{Event, Events, Row, trouble};
 use crate::figures::Figures;
 use crate::interrupt;
-use crate::pace::{FIRST_STEPS, Pace, WARM_UP};
 use crate::progress::Progress;
 use crate::run::RunFolder;
 use anyhow::Result;
@@ -12,8 +11,8 @@ use convgp::cov::Fused;
 use convgp::data::Dataset;
 use convgp::io::{Checkpoint, save_prepared_model};
 use convgp::prepare::Preparation;
-use convgp::train::{Control, ExperimentSpec, Moment, Observer, StepReport, Trainer, Trigger};
-use serde::{Deserialize, Serialize};
+use convgp::train::pace::{FIRST_STEPS, Pace, WARM_UP};
+use convgp::train::{Budget, Control, ExperimentSpec, Moment, Observer, StepReport, Trainer, Trigger};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,16 +23,6 @@ const NEWEST: f64 = 0.05;
 const EVALUATIONS: u64 = 20;
 /// Steps of a sitting after which its speed is known.
 const KNOWN: u64 = WARM_UP + FIRST_STEPS;
-
-/// How long to train.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Budget {
-    /// So many steps.
-    Steps(u64),
-    /// So many seconds of training.
-    Seconds(f64),
-}
 
 /// Why a sitting ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

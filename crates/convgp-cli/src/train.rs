@@ -8,19 +8,20 @@ use crate::figures::{Figures, Judged, write_table};
 use crate::interrupt;
 use crate::memory::Estimate;
 use crate::progress::Progress;
-use crate::recipe::{RecipeArgs, describe, initial_model};
+use crate::recipe::RecipeArgs;
 use crate::report;
 use crate::run::{Record, RunFolder};
-use crate::session::{Budget, Ending, Session, Setup};
+use crate::session::{Ending, Session, Setup};
 use crate::source::{DataArgs, Geometry, Parts, fingerprint};
 use anyhow::{Context, Result};
 use clap::Args;
 use convgp::Model;
 use convgp::cov::Fused;
 use convgp::data::Dataset;
+use convgp::inspect::describe;
 use convgp::io::Checkpoint;
 use convgp::prepare::{Preparation, Scaling};
-use convgp::train::{ExperimentSpec, Trainer};
+use convgp::train::{Budget, ExperimentSpec, Trainer};
 use convgp_data::Loaded;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -306,7 +307,7 @@ impl Train {
         run.write_record(&record)?;
         run.cut_results(saved.state.step)?;
         let experiment = saved.experiment.clone();
-        let (model, values) = initial_model(&experiment, &parts.train)?;
+        let (model, values) = experiment.initial_model(&parts.train)?;
         progress.note(&format!("resuming {} at step {}", path.display(), saved.state.step));
         Ok(Start { run, record, parts, experiment, saved: Some(saved), model, values })
     }

@@ -7,6 +7,7 @@ use crate::kernel::KernelError;
 use crate::likelihood::LikelihoodError;
 use crate::metrics::MetricsError;
 use crate::params::ParamError;
+use crate::preset::PresetError;
 use crate::train::TrainError;
 use crate::views::GeometryError;
 
@@ -35,6 +36,8 @@ pub enum Error {
     Metrics(#[from] MetricsError),
     #[error(transparent)]
     Inspect(#[from] InspectError),
+    #[error(transparent)]
+    Preset(#[from] PresetError),
     #[error("training: {0}")]
     Train(#[from] TrainError),
     #[error(transparent)]

@@ -17,6 +17,7 @@
 //! | [`model`] | spec, bound, prediction |
 //! | [`collapsed`], [`exact`] | the collapsed bound and exact inference for Gaussian noise |
 //! | [`optim`], [`train`] | Adam, schedules, L-BFGS; the training loop |
+//! | [`preset`] | models by name, fitted to data |
 //! | [`metrics`], [`inspect`] | error, calibration, outlier scores; evidence, shares, prior draws |
 //! | [`io`] | model files and checkpoints |
 
@@ -38,6 +39,7 @@ pub mod model;
 pub mod optim;
 pub mod params;
 pub mod prepare;
+pub mod preset;
 pub mod real;
 pub mod rng;
 pub mod train;

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn spec() -> ExperimentSpec {
-        ExperimentSpec::from_toml(include_str!("../../specs/mnist-weighted-rbf.toml")).unwrap()
+        ExperimentSpec::from_toml(convgp::preset::paper_spec("mnist-weighted-rbf").unwrap()).unwrap()
     }
 
     fn set(text: &str) -> Result<ExperimentSpec> {

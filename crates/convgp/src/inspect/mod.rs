@@ -5,12 +5,14 @@
 //! the same for components over a data set; [`prior_maps`] shows what the prior expects before any label was seen;
 //! [`uncertainty`] scores images by how little the model knows about them.
 
+mod describe;
 mod evidence;
 mod explain;
 mod prior;
 mod scores;
 mod shares;
 
+pub use describe::describe;
 pub use evidence::{Evidence, Part};
 pub use explain::Explainer;
 pub use prior::{MOST_VIEWS, prior_maps};

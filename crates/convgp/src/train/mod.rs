@@ -6,6 +6,7 @@
 
 mod full_batch;
 mod observe;
+pub mod pace;
 mod recover;
 mod sampler;
 mod spec;
@@ -18,6 +19,7 @@ mod trainer;
 
 pub use full_batch::{FullBatchReport, maximise_bound, maximise_collapsed};
 pub use observe::{Control, Moment, Observer, Trigger};
+pub use pace::Budget;
 pub use sampler::Sampler;
 pub use spec::{ExperimentSpec, NaturalSpec, QStep, RecoverySpec, TrainError, TrainSpec};
 pub use state::{Counts, Good, TrainerState};

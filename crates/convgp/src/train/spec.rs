@@ -1,8 +1,14 @@
 //! Settings of a training run.
 
+use crate::Model;
+use crate::data::Dataset;
 use crate::model::ModelSpec;
 use crate::optim::{AdamSpec, Schedule};
+use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
+
+/// Stream of the generator that draws initial parameters, apart from every other use of the seed.
+const INITIAL_STREAM: u64 = 2;
 
 /// A model and how it is trained: what the files in `specs/` hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,6 +25,14 @@ impl ExperimentSpec {
     /// Reads a spec from TOML.
     pub fn from_toml(text: &str) -> crate::Result<Self> {
         Ok(toml::from_str(text)?)
+    }
+
+    /// The model with its initial parameters, a function of spec, data and seed.
+    pub fn initial_model(&self, data: &Dataset) -> crate::Result<(Model, Vec<f64>)> {
+        let rng = &mut Rng::stream(self.train.seed, INITIAL_STREAM);
+        let (model, values) = Model::new(&self.model, Some(data.images()), rng)?;
+        model.likelihood().check_targets(data.targets())?;
+        Ok((model, values))
     }
 }
 

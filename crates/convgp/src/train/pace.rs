@@ -3,7 +3,17 @@
 //! Schedules follow a number of steps, so a run limited by time measures its speed, sets that number, and corrects it
 //! rarely. A run limited by steps never looks at the clock.
 
-use crate::session::Budget;
+use serde::{Deserialize, Serialize};
+
+/// How long to train.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Budget {
+    /// So many steps.
+    Steps(u64),
+    /// So many seconds of training.
+    Seconds(f64),
+}
 
 /// Steps before the clock is started: the first ones allocate.
 pub const WARM_UP: u64 = 3;

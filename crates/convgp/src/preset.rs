@@ -1,32 +1,33 @@
 //! Models by name, fitted to data: geometry, likelihood and size are chosen here, with reasons.
 
-use super::{Chosen, Recipe};
-use crate::exit::usage;
-use anyhow::Result;
-use clap::ValueEnum;
-use convgp::data::{Dataset, Targets};
-use convgp::kernel::{Lengthscale, Median};
-use convgp::likelihood::LikelihoodSpec;
-use convgp::model::ComponentSpec;
-use convgp::train::{ExperimentSpec, TrainSpec};
-use convgp::views::{Pair, ViewSpec};
+mod chosen;
+
+pub use chosen::{Chosen, write_out_defaults};
+
+use crate::data::{Dataset, Targets};
+use crate::kernel::{Lengthscale, Median};
+use crate::likelihood::LikelihoodSpec;
+use crate::model::ComponentSpec;
+use crate::train::{ExperimentSpec, TrainSpec};
+use crate::views::{Pair, ViewSpec};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// The paper's experiments by name.
 pub const PAPER: [(&str, &str); 13] = [
-    ("cifar-additive", include_str!("../../specs/cifar-additive.toml")),
-    ("cifar-colour-patch", include_str!("../../specs/cifar-colour-patch.toml")),
-    ("cifar-multichannel", include_str!("../../specs/cifar-multichannel.toml")),
-    ("cifar-weighted", include_str!("../../specs/cifar-weighted.toml")),
-    ("mnist-additive", include_str!("../../specs/mnist-additive.toml")),
-    ("mnist-flips", include_str!("../../specs/mnist-flips.toml")),
-    ("mnist-invariant", include_str!("../../specs/mnist-invariant.toml")),
-    ("mnist-located", include_str!("../../specs/mnist-located.toml")),
-    ("mnist-rbf", include_str!("../../specs/mnist-rbf.toml")),
-    ("mnist-weighted", include_str!("../../specs/mnist-weighted.toml")),
-    ("mnist-weighted-rbf", include_str!("../../specs/mnist-weighted-rbf.toml")),
-    ("rectangles-invariant", include_str!("../../specs/rectangles-invariant.toml")),
-    ("rectangles-weighted", include_str!("../../specs/rectangles-weighted.toml")),
+    ("cifar-additive", include_str!("../specs/cifar-additive.toml")),
+    ("cifar-colour-patch", include_str!("../specs/cifar-colour-patch.toml")),
+    ("cifar-multichannel", include_str!("../specs/cifar-multichannel.toml")),
+    ("cifar-weighted", include_str!("../specs/cifar-weighted.toml")),
+    ("mnist-additive", include_str!("../specs/mnist-additive.toml")),
+    ("mnist-flips", include_str!("../specs/mnist-flips.toml")),
+    ("mnist-invariant", include_str!("../specs/mnist-invariant.toml")),
+    ("mnist-located", include_str!("../specs/mnist-located.toml")),
+    ("mnist-rbf", include_str!("../specs/mnist-rbf.toml")),
+    ("mnist-weighted", include_str!("../specs/mnist-weighted.toml")),
+    ("mnist-weighted-rbf", include_str!("../specs/mnist-weighted-rbf.toml")),
+    ("rectangles-invariant", include_str!("../specs/rectangles-invariant.toml")),
+    ("rectangles-weighted", include_str!("../specs/rectangles-weighted.toml")),
 ];
 
 /// The text of one of the paper's experiments.
@@ -35,7 +36,7 @@ pub fn paper_spec(name: &str) -> Option<&'static str> {
 }
 
 /// A model of the paper, whatever the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     /// Patches with one learned weight per place.
     Weighted,
@@ -44,7 +45,6 @@ pub enum Named {
     /// Whole images.
     Rbf,
     /// The sum of weighted patches and whole images.
-    #[value(name = "weighted+rbf")]
     WeightedRbf,
     /// Patches whose place matters too.
     Located,
@@ -58,7 +58,94 @@ pub enum Named {
     MultiChannel,
 }
 
+/// Where settings come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Recipe {
+    /// Softmax or probit with natural-gradient steps: minutes instead of hours.
+    #[default]
+    Fast,
+    /// As published: robust-max and Adam.
+    Paper,
+}
+
+/// A model that cannot be had by this name.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the messages are the documentation
+pub enum PresetError {
+    #[error("model multi-channel: the images have one channel; try weighted")]
+    OneChannel,
+    #[error("there is no {what} `{name}`; there are {}", known.join(", "))]
+    Unknown { what: &'static str, name: String, known: Vec<&'static str> },
+}
+
+impl Recipe {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Fast, Self::Paper];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.text().0
+    }
+    /// What it is, in one line.
+    pub fn about(self) -> &'static str {
+        self.text().1
+    }
+
+    fn text(self) -> (&'static str, &'static str) {
+        match self {
+            Recipe::Fast => {
+                ("fast", "Softmax or probit with natural-gradient steps: minutes instead of hours")
+            }
+            Recipe::Paper => ("paper", "As published: robust-max and Adam"),
+        }
+    }
+}
+
+impl FromStr for Recipe {
+    type Err = PresetError;
+    fn from_str(name: &str) -> Result<Self, PresetError> {
+        by_name("recipe", name, &Self::ALL, Self::name)
+    }
+}
+
 impl Named {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Weighted,
+        Self::Invariant,
+        Self::Rbf,
+        Self::WeightedRbf,
+        Self::Located,
+        Self::Additive,
+        Self::Flips,
+        Self::ColourPatch,
+        Self::MultiChannel,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.text().0
+    }
+    /// What it is, in one line.
+    pub fn about(self) -> &'static str {
+        self.text().1
+    }
+
+    fn text(self) -> (&'static str, &'static str) {
+        match self {
+            Named::Weighted => ("weighted", "Patches with one learned weight per place"),
+            Named::Invariant => ("invariant", "Patches, all places alike"),
+            Named::Rbf => ("rbf", "Whole images"),
+            Named::WeightedRbf => ("weighted+rbf", "The sum of weighted patches and whole images"),
+            Named::Located => ("located", "Patches whose place matters too"),
+            Named::Additive => ("additive", "A function per pixel (grey), or per colour channel of a patch"),
+            Named::Flips => ("flips", "Whole images, alike when flipped"),
+            Named::ColourPatch => ("colour-patch", "Patches through all colours"),
+            Named::MultiChannel => ("multi-channel", "A function per colour channel"),
+        }
+    }
+
     fn spec_name(self, colour: bool) -> &'static str {
         match self {
             Named::Weighted if colour => "cifar-weighted",
@@ -74,10 +161,24 @@ impl Named {
             Named::MultiChannel => "cifar-multichannel",
         }
     }
+}
 
-    fn name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |v| v.get_name().into())
+impl FromStr for Named {
+    type Err = PresetError;
+    fn from_str(name: &str) -> Result<Self, PresetError> {
+        by_name("model", name, &Self::ALL, Self::name)
     }
+}
+
+fn by_name<T: Copy>(
+    what: &'static str,
+    name: &str,
+    all: &[T],
+    name_of: fn(T) -> &'static str,
+) -> Result<T, PresetError> {
+    let unknown =
+        || PresetError::Unknown { what, name: name.into(), known: all.iter().map(|&t| name_of(t)).collect() };
+    all.iter().copied().find(|&t| name_of(t) == name).ok_or_else(unknown)
 }
 
 /// Images below this side get 3x3 patches.
@@ -95,7 +196,7 @@ pub fn choose(
     recipe: Recipe,
     data: &Dataset,
     time: Option<Duration>,
-) -> Result<Chosen> {
+) -> crate::Result<Chosen> {
     let shape = data.images().shape();
     let (side, colour) = (shape.height().min(shape.width()), shape.channels() > 1);
     let mut reasons = Vec::new();
@@ -109,7 +210,7 @@ pub fn choose(
         named
     });
     if named == Named::MultiChannel && !colour {
-        return Err(usage("--model multi-channel: the images have one channel; try --model weighted"));
+        return Err(PresetError::OneChannel.into());
     }
     let text = paper_spec(named.spec_name(colour)).expect("every name has a spec");
     let mut experiment = ExperimentSpec::from_toml(text)?;
@@ -136,7 +237,7 @@ pub fn choose(
         experiment.train = train(inducing, data.len());
         reasons.push(format!("training: natural gradients, steps of {}", experiment.train.natural.gamma));
     }
-    Ok(Chosen { experiment, name: named.name().replace('+', "-"), reasons, free_inducing: false })
+    Ok(Chosen { experiment, name: named.name().replace('+', "-"), reasons, free_inducing: true })
 }
 
 /// Inducing inputs for so many images. In a short time more steps are worth more than more inducing inputs: two minutes
@@ -202,8 +303,8 @@ fn train(inducing: usize, images: usize) -> TrainSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use convgp::data::{ImageShape, Images, Pixels};
-    use convgp::rng::Rng;
+    use crate::data::{ImageShape, Images, Pixels};
+    use crate::rng::Rng;
 
     fn data(shape: (usize, usize, usize), images: usize, targets: Targets) -> Dataset {
         let shape = ImageShape::new(shape.0, shape.1, shape.2).unwrap();
@@ -248,12 +349,21 @@ mod tests {
     #[test]
     fn every_named_model_can_be_built_by_both_recipes() {
         let data = data((22, 22, 3), 120, classes(120, 3));
-        for named in Named::value_variants() {
-            for recipe in [Recipe::Fast, Recipe::Paper] {
-                let mut chosen = choose(Some(*named), recipe, &data, None).unwrap();
+        for named in Named::ALL {
+            assert_eq!(named.name().parse(), Ok(named));
+            for recipe in Recipe::ALL {
+                assert_eq!(recipe.name().parse(), Ok(recipe));
+                let mut chosen = choose(Some(named), recipe, &data, None).unwrap();
                 chosen.experiment.train.check().unwrap();
                 chosen.build(&data).unwrap_or_else(|e| panic!("{named:?}, {recipe:?}: {e}"));
             }
         }
+    }
+    #[test]
+    fn unknown_names_are_answered_with_the_known() {
+        let message = "weigthed".parse::<Named>().unwrap_err().to_string();
+        assert!(message.contains("`weigthed`") && message.contains("weighted+rbf"), "{message}");
+        let grey = data((9, 9, 1), 30, classes(30, 2));
+        assert!(choose(Some(Named::MultiChannel), Recipe::Fast, &grey, None).is_err());
     }
 }
