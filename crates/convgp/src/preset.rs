@@ -14,15 +14,18 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// The paper's experiments by name.
-pub const PAPER: [(&str, &str); 13] = [
+pub const PAPER: [(&str, &str); 16] = [
     ("cifar-additive", include_str!("../specs/cifar-additive.toml")),
     ("cifar-colour-patch", include_str!("../specs/cifar-colour-patch.toml")),
+    ("cifar-located", include_str!("../specs/cifar-located.toml")),
+    ("cifar-located-rbf", include_str!("../specs/cifar-located-rbf.toml")),
     ("cifar-multichannel", include_str!("../specs/cifar-multichannel.toml")),
     ("cifar-weighted", include_str!("../specs/cifar-weighted.toml")),
     ("mnist-additive", include_str!("../specs/mnist-additive.toml")),
     ("mnist-flips", include_str!("../specs/mnist-flips.toml")),
     ("mnist-invariant", include_str!("../specs/mnist-invariant.toml")),
     ("mnist-located", include_str!("../specs/mnist-located.toml")),
+    ("mnist-located-rbf", include_str!("../specs/mnist-located-rbf.toml")),
     ("mnist-rbf", include_str!("../specs/mnist-rbf.toml")),
     ("mnist-weighted", include_str!("../specs/mnist-weighted.toml")),
     ("mnist-weighted-rbf", include_str!("../specs/mnist-weighted-rbf.toml")),
@@ -48,6 +51,8 @@ pub enum Named {
     WeightedRbf,
     /// Patches whose place matters too.
     Located,
+    /// The sum of located patches and whole images.
+    LocatedRbf,
     /// A function per pixel (grey), or per colour channel of a patch.
     Additive,
     /// Whole images, alike when flipped.
@@ -111,12 +116,13 @@ impl FromStr for Recipe {
 
 impl Named {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Weighted,
         Self::Invariant,
         Self::Rbf,
         Self::WeightedRbf,
         Self::Located,
+        Self::LocatedRbf,
         Self::Additive,
         Self::Flips,
         Self::ColourPatch,
@@ -139,6 +145,7 @@ impl Named {
             Named::Rbf => ("rbf", "Whole images"),
             Named::WeightedRbf => ("weighted+rbf", "The sum of weighted patches and whole images"),
             Named::Located => ("located", "Patches whose place matters too"),
+            Named::LocatedRbf => ("located+rbf", "The sum of located patches and whole images"),
             Named::Additive => ("additive", "A function per pixel (grey), or per colour channel of a patch"),
             Named::Flips => ("flips", "Whole images, alike when flipped"),
             Named::ColourPatch => ("colour-patch", "Patches through all colours"),
@@ -153,7 +160,10 @@ impl Named {
             Named::Invariant => "mnist-invariant",
             Named::Rbf => "mnist-rbf",
             Named::WeightedRbf => "mnist-weighted-rbf",
+            Named::Located if colour => "cifar-located",
             Named::Located => "mnist-located",
+            Named::LocatedRbf if colour => "cifar-located-rbf",
+            Named::LocatedRbf => "mnist-located-rbf",
             Named::Additive if colour => "cifar-additive",
             Named::Additive => "mnist-additive",
             Named::Flips => "mnist-flips",
