@@ -3,6 +3,7 @@
 mod calibrate;
 mod card;
 mod cli;
+mod clock;
 mod data;
 mod demo;
 mod doctor;
