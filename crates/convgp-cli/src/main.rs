@@ -23,6 +23,7 @@ mod predict;
 mod progress;
 mod recipe;
 mod report;
+mod reproduce;
 mod run;
 mod saved;
 mod session;

@@ -16,6 +16,7 @@ use convgp::train::ExperimentSpec;
 use convgp::views::{Pair, ViewSpec};
 use convgp::{Error, Model};
 use preset::Named;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -55,7 +56,8 @@ pub struct RecipeArgs {
 }
 
 /// Where settings come from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Recipe {
     /// Softmax or probit with natural-gradient steps: minutes instead of hours.
     #[default]
@@ -90,11 +92,9 @@ impl RecipeArgs {
         };
         chosen.reasons.retain(|reason| !settled(reason));
         self.apply_shortcuts(&mut chosen.experiment)?;
-        chosen.experiment = set::apply(&chosen.experiment, &self.set)?;
-        chosen.free_inducing = self.spec.is_none() && self.inducing.is_none();
-        write_out_defaults(&mut chosen.experiment);
-        chosen.experiment.train.check().map_err(Error::from)?;
-        Ok(chosen)
+        let given = Chosen::given(&chosen.name, &chosen.experiment, &self.set)?;
+        let free_inducing = self.spec.is_none() && self.inducing.is_none();
+        Ok(Chosen { reasons: chosen.reasons, free_inducing, ..given })
     }
 
     fn apply_shortcuts(&self, experiment: &mut ExperimentSpec) -> Result<()> {
@@ -135,6 +135,14 @@ fn read_spec(path: &Path) -> Result<Chosen> {
 }
 
 impl Chosen {
+    /// A spec as it is but for single settings. More inducing inputs than the data have distinct views stand for all.
+    pub fn given(name: &str, experiment: &ExperimentSpec, settings: &[String]) -> Result<Self> {
+        let mut experiment = set::apply(experiment, settings)?;
+        write_out_defaults(&mut experiment);
+        experiment.train.check().map_err(Error::from)?;
+        Ok(Self { experiment, name: name.into(), reasons: Vec::new(), free_inducing: true })
+    }
+
     /// The model with its initial parameters. Where the number of inducing inputs was ours to choose and the data have
     /// fewer distinct views, all of them are taken.
     pub fn build(&mut self, data: &Dataset) -> Result<(Model, Vec<f64>)> {

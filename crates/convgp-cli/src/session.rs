@@ -58,6 +58,19 @@ impl Ending {
     }
 }
 
+/// What a sitting came to.
+#[derive(Debug)]
+pub struct Trained {
+    /// Why it ended.
+    pub ending: Ending,
+    /// Steps taken since the run began.
+    pub step: u64,
+    /// Seconds of training since then.
+    pub seconds: f64,
+    /// The parameters.
+    pub values: Vec<f64>,
+}
+
 /// What stays the same during a sitting.
 pub struct Setup<'a> {
     /// Where everything is written.
@@ -68,6 +81,8 @@ pub struct Setup<'a> {
     pub fingerprint: &'a str,
     /// Images for the held-out curve.
     pub held_out: Option<&'a Dataset>,
+    /// Whether they may choose the best model; test images may not.
+    pub keep_best: bool,
     /// What was done to the images.
     pub preparation: Preparation,
     /// Names of the classes.
@@ -182,7 +197,7 @@ impl<'t, 'a> Session<'t, 'a> {
     }
 
     /// Trains. Saves model and checkpoint before it returns.
-    pub fn run(mut self) -> Result<(Ending, Trainer<'t, Fused>, f64)> {
+    pub fn run(mut self) -> Result<Trained> {
         let mut checkpointed = Instant::now();
         loop {
             self.stretch(checkpointed)?;
@@ -207,7 +222,7 @@ impl<'t, 'a> Session<'t, 'a> {
             }
             if let Some(ending) = ending {
                 let seconds = self.clock.seconds();
-                return Ok((ending, self.trainer, seconds));
+                return Ok(Trained { ending, step, seconds, values: self.trainer.into_values() });
             }
         }
     }
@@ -294,7 +309,7 @@ impl<'t, 'a> Session<'t, 'a> {
         self.setup.run.append_row(&row)?;
         self.events.emit(&Event::Evaluation(&row))?;
         let is_best = row.held_out_nlpp.is_some_and(|n| self.best_nlpp.is_none_or(|best| n < best));
-        if is_best {
+        if self.setup.keep_best && is_best {
             self.best_nlpp = row.held_out_nlpp;
             self.save_model(&self.setup.run.best())?;
         }
