@@ -43,7 +43,7 @@ pub enum Event<'a> {
 }
 
 /// One evaluation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
     /// Steps taken.
     pub step: u64,

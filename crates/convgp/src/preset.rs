@@ -10,6 +10,7 @@ use crate::likelihood::LikelihoodSpec;
 use crate::model::ComponentSpec;
 use crate::train::{ExperimentSpec, TrainSpec};
 use crate::views::{Pair, ViewSpec};
+use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -64,7 +65,8 @@ pub enum Named {
 }
 
 /// Where settings come from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Recipe {
     /// Softmax or probit with natural-gradient steps: minutes instead of hours.
     #[default]
