@@ -4,7 +4,7 @@ use crate::card;
 use crate::duration;
 use crate::events::{Event, Events};
 use crate::exit::{Exit, input, usage};
-use crate::figures::{Figures, Judged, write_table};
+use crate::figures::write_table;
 use crate::interrupt;
 use crate::memory::Estimate;
 use crate::progress::Progress;
@@ -20,6 +20,7 @@ use convgp::cov::Fused;
 use convgp::data::Dataset;
 use convgp::inspect::describe;
 use convgp::io::Checkpoint;
+use convgp::metrics::{Figures, Judged};
 use convgp::prepare::{Preparation, Scaling};
 use convgp::train::{Budget, ExperimentSpec, Trainer};
 use convgp_data::Loaded;
@@ -379,8 +380,7 @@ fn write_report(
     let class_names = judged.first().map_or(&[][..], |j| j.data.class_names());
     let held_out = judged.last().filter(|j| j.name != TRAINING);
     let report = report::of_run(run, record, model)?;
-    let report = report::with_model(report, model, values, class_names, held_out)?;
-    Ok(report.write(&run.report())?)
+    Ok(report.trained(model, values, class_names, held_out)?.write(&run.report())?)
 }
 
 /// A word for a source: the name of the file or folder without its endings.
