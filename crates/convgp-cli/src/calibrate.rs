@@ -1,14 +1,13 @@
 //! `convgp calibrate`: from which confidence on a model answers.
 
 use crate::exit::{Exit, input};
-use crate::figures::Judged;
 use crate::predict::UNKNOWN;
 use crate::saved::{ModelArg, SplitName, data_for};
 use crate::source::DataArgs;
 use anyhow::Result;
 use clap::Args;
 use convgp::io::AnswerRule;
-use convgp::metrics::threshold_for_risk;
+use convgp::metrics::{Judged, threshold_for_risk};
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -1,12 +1,12 @@
 //! The model card: what a stranger needs to know about a model file.
 
 use crate::duration;
-use crate::figures::Figures;
 use crate::run::{Record, RunFolder};
 use anyhow::Result;
 use convgp::Model;
 use convgp::inspect::describe;
 use convgp::io::write_atomically;
+use convgp::metrics::Figures;
 use std::fmt::Write;
 
 /// Writes `MODEL_CARD.md` beside the model.

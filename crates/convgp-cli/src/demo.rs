@@ -1,7 +1,6 @@
 //! `convgp demo`: the paper's first experiment from nothing but this program.
 
 use crate::exit::Exit;
-use crate::figures::{Figures, Judged};
 use crate::progress::Progress;
 use crate::report;
 use anyhow::Result;
@@ -10,6 +9,7 @@ use convgp::cov::Fused;
 use convgp::data::Dataset;
 use convgp::inspect::describe;
 use convgp::io::save_model;
+use convgp::metrics::{Figures, Judged};
 use convgp::preset::paper_spec;
 use convgp::train::{Control, ExperimentSpec, Moment, Observer, Trainer, Trigger};
 use convgp_data::generate::rectangles;
@@ -167,7 +167,7 @@ impl Demo {
                 .fact("training", &format!("{} steps in {seconds:.1} s", experiment.train.steps))
                 .fact("paper", &format!("error {:.1} %, NLPP {:.3}", published.0, published.1))
                 .run(curves);
-            report::with_model(report, &model, &values, data.class_names(), Some(&judged))?.write(&dir)?;
+            report.trained(&model, &values, data.class_names(), Some(&judged))?.write(&dir)?;
             writeln!(out, "report: {}", report::page(&dir).display())?;
         }
         Ok(Exit::Done)

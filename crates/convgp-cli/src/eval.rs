@@ -1,7 +1,7 @@
 //! `convgp eval`: how good a model is, how honest, and whether it knows what it does not know.
 
 use crate::exit::Exit;
-use crate::figures::{Figures, Judged, write_table};
+use crate::figures::write_table;
 use crate::inputs::strange_images;
 use crate::saved::{ModelArg, SplitName, data_for};
 use crate::source::DataArgs;
@@ -11,7 +11,7 @@ use convgp::cov::Fused;
 use convgp::data::Images;
 use convgp::inspect::uncertainty;
 use convgp::io::{AnswerRule, SavedModel};
-use convgp::metrics::{Classified, Separation, Summary};
+use convgp::metrics::{Classified, Figures, Judged, Separation, Summary};
 use convgp::model::Predictor;
 use convgp::rng::Rng;
 use convgp_report::Outliers;

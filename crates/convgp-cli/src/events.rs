@@ -1,8 +1,8 @@
 //! What happens in a run, one JSON object per line: `events.jsonl`, and standard output with `--json`.
 
-use crate::figures::Figures;
 use anyhow::{Context, Result};
-use convgp::train::StepReport;
+use convgp::metrics::Figures;
+use convgp::train::{Row, StepReport};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -40,35 +40,6 @@ pub enum Event<'a> {
     Report { page: &'a Path },
     /// A sitting ends; peak memory is what the process held at most.
     End { step: u64, seconds: f64, ending: &'a str, model: &'a Path, peak_memory: Option<u64> },
-}
-
-/// One evaluation.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Row {
-    /// Steps taken.
-    pub step: u64,
-    /// Time in training.
-    pub seconds: f64,
-    /// The last bound that was computed, on a minibatch.
-    pub bound: Option<f64>,
-    /// Expected log density per training image, on a minibatch.
-    pub train_log_density: Option<f64>,
-    /// Divergence of the posterior, when it was computed.
-    pub kl: Option<f64>,
-    /// Running error on minibatches.
-    pub train_error: Option<f64>,
-    /// Error on held-out images, or their root mean square error.
-    pub held_out_error: Option<f64>,
-    /// Negative log predictive probability on held-out images.
-    pub held_out_nlpp: Option<f64>,
-    /// Adam's step size.
-    pub rate: f64,
-    /// Natural step size.
-    pub gamma: f64,
-    /// Steps rolled back so far.
-    pub roll_backs: u64,
-    /// Steps with raised jitter so far.
-    pub jitter_raises: u64,
 }
 
 /// The lines' destinations.

@@ -4,7 +4,7 @@ use crate::exit::memory as refuse;
 use crate::source::Parts;
 use anyhow::Result;
 use convgp::Error;
-use convgp::data::{Dataset, ImageShape, Images, Pixels};
+use convgp::data::{Dataset, ImageShape, Images, PixelView};
 use convgp::kernel::KernelSpec;
 use convgp::model::{ComponentSpec, Weights};
 use convgp::train::{ExperimentSpec, QStep};
@@ -258,10 +258,10 @@ fn data_bytes(data: &Dataset) -> u64 {
 }
 
 fn pixel_bytes(images: &Images) -> u64 {
-    let width = match images.pixels() {
-        Pixels::U8(_) => 1,
-        Pixels::F32(_) => SINGLE,
-        Pixels::F64(_) => DOUBLE,
+    let width = match images.pixels().view() {
+        PixelView::U8(_) => 1,
+        PixelView::F32(_) => SINGLE,
+        PixelView::F64(_) => DOUBLE,
     };
     width * images.count() as u64 * images.shape().len() as u64
 }

@@ -3,26 +3,20 @@
 use crate::calibrate;
 use crate::duration;
 use crate::exit::{Exit, input, usage};
-use crate::figures::Judged;
 use crate::run::{Record, RunFolder};
 use crate::saved::{ModelArg, data_for};
 use crate::source::{DataArgs, Parts, fingerprint};
 use anyhow::Result;
 use clap::Args;
 use convgp::Model;
-use convgp::cov::Fused;
 use convgp::data::Dataset;
-use convgp::inspect::{Explainer, describe};
+use convgp::inspect::describe;
 use convgp::io::SavedModel;
-use convgp::likelihood::{LikelihoodSpec, Predictive};
-use convgp::model::Predictor;
-use convgp::rng::Rng;
-use convgp_report::{Evaluation, ModelView, Report, RunCurves};
+use convgp::likelihood::LikelihoodSpec;
+use convgp::metrics::Judged;
+use convgp_report::{Report, RunCurves};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// Seed of draws from the prior.
-const SEED: u64 = 0;
 
 /// Write figures and one HTML page.
 #[derive(Debug, Args)]
@@ -63,7 +57,7 @@ impl ReportRuns {
             report = report.fact("answers", &calibrate::describe(rule));
         }
         let judged = self.results(&saved, &record)?;
-        let report = with_model(report, &saved.model, &saved.values, &saved.class_names, judged.as_ref())?;
+        let report = report.trained(&saved.model, &saved.values, &saved.class_names, judged.as_ref())?;
         let dir = self.output.clone().unwrap_or_else(|| first.report());
         report.write(&dir)?;
         writeln!(std::io::stdout(), "report: {}", page(&dir).display())?;
@@ -137,44 +131,4 @@ fn curves(run: &RunFolder) -> Result<RunCurves> {
 
 fn is_regression(run: &RunFolder) -> Result<bool> {
     Ok(matches!(run.spec()?.model.likelihood, LikelihoodSpec::Gaussian { .. }))
-}
-
-/// Adds results on images, if there are any, and the view into the model.
-pub fn with_model(
-    report: Report,
-    model: &Model,
-    values: &[f64],
-    class_names: &[String],
-    judged: Option<&Judged>,
-) -> Result<Report> {
-    let engine = Fused::<f32>::default();
-    let predictor = Predictor::new(model, &engine, values)?;
-    let explainer = Explainer::new(&predictor)?;
-    let Some(judged) = judged else {
-        let report = report.fact("results", "none: no images at hand that were held out");
-        return Ok(report.model(ModelView::without_images(&explainer, class_names)?));
-    };
-    let images = judged.data.images();
-    let view = ModelView::new(&explainer, class_names, images, &telling(judged)?, &mut Rng::new(SEED))?;
-    let report =
-        report.model(view).fact("results on", &format!("{} images: {}", judged.data.len(), judged.name));
-    match (&judged.predictive, judged.classified()?) {
-        (Predictive::Classes { probabilities, .. }, Some(c)) => {
-            let names = judged.data.class_names().to_vec();
-            let (labels, images) = (c.labels().to_vec(), images.clone());
-            Ok(report.evaluation(Evaluation::new(probabilities.clone(), labels, names, images)?))
-        }
-        _ => Ok(report
-            .fact("root mean square error", &judged.figures.error_text())
-            .fact("NLPP", &format!("{:.4}", judged.figures.nlpp))),
-    }
-}
-
-/// Images whose evidence is shown: the first, and the mistake made with most confidence.
-fn telling(judged: &Judged) -> Result<Vec<usize>> {
-    let Some(c) = judged.classified()? else { return Ok(vec![0]) };
-    let (correct, confidences) = (c.correct(), c.confidences());
-    let wrong = (1..c.len()).filter(|&n| !correct[n]);
-    let worst = wrong.max_by(|&a, &b| confidences[a].total_cmp(&confidences[b]));
-    Ok([0].into_iter().chain(worst).collect())
 }

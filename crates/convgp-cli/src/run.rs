@@ -1,12 +1,11 @@
 //! The folder of a run: numbered, never overwritten.
 
-use crate::events::Row;
 use crate::exit::input;
 use crate::reproduce::Reproduction;
 use crate::source::{DataArgs, Geometry};
 use anyhow::{Context, Result};
 use convgp::io::write_atomically;
-use convgp::train::{Budget, ExperimentSpec};
+use convgp::train::{Budget, ExperimentSpec, Row};
 use convgp_data::FileHash;
 use serde::{Deserialize, Serialize};
 use std::fs;

@@ -2,8 +2,7 @@
 
 use crate::clock::Clock;
 use crate::duration;
-use crate::events::{Event, Events, Row, trouble};
-use crate::figures::Figures;
+use crate::events::{Event, Events, trouble};
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::run::RunFolder;
@@ -11,15 +10,16 @@ use anyhow::Result;
 use convgp::cov::Fused;
 use convgp::data::Dataset;
 use convgp::io::{Checkpoint, save_prepared_model};
+use convgp::metrics::Figures;
 use convgp::prepare::Preparation;
 use convgp::train::pace::{FIRST_STEPS, Pace, WARM_UP};
-use convgp::train::{Budget, Control, ExperimentSpec, Moment, Observer, StepReport, Trainer, Trigger};
+use convgp::train::{
+    Budget, Control, ExperimentSpec, Latest, Moment, Observer, StepReport, Trainer, Trigger,
+};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Weight of the newest minibatch in the running training error.
-const NEWEST: f64 = 0.05;
 /// Evaluations in a run, unless the user says how often.
 const EVALUATIONS: u64 = 20;
 /// Steps of a sitting after which its speed is known.
@@ -88,37 +88,22 @@ pub struct Setup<'a> {
 
 /// What the last steps looked like.
 #[derive(Debug, Default)]
-struct Latest {
-    bound: Option<f64>,
-    log_density: Option<f64>,
-    kl: Option<f64>,
-    error: Option<f64>,
-    rate: f64,
-    gamma: f64,
-    roll_backs: u64,
-    jitter_raises: u64,
+struct Seen {
+    latest: Latest,
     troubles: Vec<(u64, String)>,
 }
 
-impl Latest {
+impl Seen {
     fn look(&mut self, m: &Moment<'_>, images: usize) {
-        let finite = |x: f64| x.is_finite().then_some(x);
-        let StepReport { bound, rate, gamma, .. } = m.report;
-        self.bound = finite(bound.elbo).or(self.bound);
-        self.kl = finite(bound.kl).or(self.kl);
-        self.log_density = finite(bound.expectation / images as f64).or(self.log_density);
-        if let Some(e) = m.batch_error() {
-            self.error = Some(self.error.map_or(e, |old| old + NEWEST * (e - old)));
-        }
-        (self.rate, self.gamma) = (*rate, *gamma);
-        (self.roll_backs, self.jitter_raises) = (m.counts.roll_backs, m.counts.jitter_raises);
+        self.latest.look(m, images);
         self.troubles.extend(trouble(m.report).map(|what| (m.report.step, what)));
     }
 
     fn message(&self) -> String {
-        let number = |name: &str, x: Option<f64>| x.map_or(String::new(), |x| format!("{name} {x:.4}, "));
-        let error = self.error.map_or(String::new(), |e| format!("training error {:.2} %", 100.0 * e));
-        format!("{}{}{error}", number("bound", self.bound), number("log density", self.log_density))
+        let Latest { bound, log_density, error, .. } = &self.latest;
+        let number = |name: &str, x: &Option<f64>| x.map_or(String::new(), |x| format!("{name} {x:.4}, "));
+        let error = error.map_or(String::new(), |e| format!("training error {:.2} %", 100.0 * e));
+        format!("{}{}{error}", number("bound", bound), number("log density", log_density))
     }
 }
 
@@ -138,7 +123,7 @@ pub struct Session<'t, 'a> {
     images: usize,
     events: &'a mut Events,
     progress: &'a Progress,
-    latest: RefCell<Latest>,
+    seen: RefCell<Seen>,
     pace: Pace,
     clock: Clock,
     first_step: u64,
@@ -170,7 +155,7 @@ impl<'t, 'a> Session<'t, 'a> {
             images: data.len(),
             events,
             progress,
-            latest: RefCell::default(),
+            seen: RefCell::default(),
             pace,
             clock: Clock::start(earlier.0),
             first_step,
@@ -219,7 +204,7 @@ impl<'t, 'a> Session<'t, 'a> {
     /// Steps until something is due.
     fn stretch(&mut self, checkpointed: Instant) -> Result<()> {
         let every = self.evaluate_every();
-        let (latest, images, progress) = (&self.latest, self.images, self.progress);
+        let (seen, images, progress) = (&self.seen, self.images, self.progress);
         let (pace, setup, first) = (&self.pace, self.setup, self.first_step);
         let (clock, warm) = (self.clock, &self.warm);
         let due = |report: &StepReport| {
@@ -232,9 +217,9 @@ impl<'t, 'a> Session<'t, 'a> {
         };
         let stop = |report: &StepReport| if due(report) { Control::Stop } else { Control::Continue };
         let watch = Observer::new(Trigger::Steps(1), |m: &Moment<'_>| {
-            let mut latest = latest.borrow_mut();
-            latest.look(m, images);
-            progress.show(m.report.step, m.report.total_steps, latest.message());
+            let mut seen = seen.borrow_mut();
+            seen.look(m, images);
+            progress.show(m.report.step, m.report.total_steps, seen.message());
             match m.report.step - first {
                 WARM_UP => warm.set(Some(Instant::now())),
                 KNOWN => tell_time(progress, setup.budget, warm.get(), m.report),
@@ -260,7 +245,7 @@ impl<'t, 'a> Session<'t, 'a> {
     }
 
     fn tell_troubles(&mut self) -> Result<()> {
-        for (step, what) in std::mem::take(&mut self.latest.borrow_mut().troubles) {
+        for (step, what) in std::mem::take(&mut self.seen.borrow_mut().troubles) {
             self.progress.note(&format!("step {step}: {what}"));
             let seconds = self.clock.seconds();
             self.events.emit(&Event::Trouble { step, seconds, what })?;
@@ -277,24 +262,11 @@ impl<'t, 'a> Session<'t, 'a> {
         let seconds = self.clock.seconds();
         let (model, values, data) = (self.trainer.model(), self.trainer.values(), self.setup.held_out);
         let held_out = self.clock.aside(|| data.map(|data| Figures::of(model, values, data)).transpose())?;
-        let latest = self.latest.borrow();
-        let row = Row {
-            step,
-            seconds,
-            bound: latest.bound,
-            train_log_density: latest.log_density,
-            kl: latest.kl,
-            train_error: latest.error,
-            held_out_error: held_out.and_then(|f| f.error.or(f.rmse)),
-            held_out_nlpp: held_out.map(|f| f.nlpp),
-            rate: latest.rate,
-            gamma: latest.gamma,
-            roll_backs: latest.roll_backs,
-            jitter_raises: latest.jitter_raises,
-        };
+        let seen = self.seen.borrow();
+        let row = seen.latest.row(step, seconds, held_out);
         let held_out = held_out
             .map_or(String::new(), |f| format!("; held out: error {}, NLPP {:.4}", f.error_text(), f.nlpp));
-        self.progress.note(&format!("step {step}, {seconds:.1} s: {}{held_out}", latest.message()));
+        self.progress.note(&format!("step {step}, {seconds:.1} s: {}{held_out}", seen.message()));
         self.setup.run.append_row(&row)?;
         self.events.emit(&Event::Evaluation(&row))?;
         let is_best = row.held_out_nlpp.is_some_and(|n| self.best_nlpp.is_none_or(|best| n < best));

@@ -3,7 +3,7 @@
 use crate::exit::{input, usage};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use convgp::data::{Dataset, ImageShape, Images, Pixels, Targets};
+use convgp::data::{Dataset, ImageShape, Images, PixelView, Targets};
 use convgp_data::registry::{self, REGISTRY};
 use convgp_data::{Colour, FileHash, Fit, Format, Loaded, OpenOptions, Size, Split, SplitKind, TargetKind};
 use serde::{Deserialize, Serialize};
@@ -325,10 +325,10 @@ pub fn fingerprint(data: &Dataset) -> String {
 
 fn hash_pixels(images: &Images, hasher: &mut sha2::Sha256) {
     use sha2::Digest;
-    match images.pixels() {
-        Pixels::U8(v) => hasher.update(v),
-        Pixels::F32(v) => v.iter().for_each(|x| hasher.update(x.to_le_bytes())),
-        Pixels::F64(v) => v.iter().for_each(|x| hasher.update(x.to_le_bytes())),
+    match images.pixels().view() {
+        PixelView::U8(v) => hasher.update(v),
+        PixelView::F32(v) => v.iter().for_each(|x| hasher.update(x.to_le_bytes())),
+        PixelView::F64(v) => v.iter().for_each(|x| hasher.update(x.to_le_bytes())),
     }
 }
 

@@ -32,6 +32,7 @@ mod png;
 mod raster;
 mod report;
 mod style;
+mod trained;
 
 pub use curves::{CurvePoint, RunCurves};
 pub use error::ReportError;

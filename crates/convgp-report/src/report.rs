@@ -60,6 +60,13 @@ impl Report {
         html::page(self, &figures::draw_all(self)?)
     }
 
+    /// Every figure: its name and its PNG file.
+    pub fn pngs(&self) -> Result<Vec<(String, Vec<u8>)>, ReportError> {
+        let renderer = Renderer::new();
+        let png = |d: Drawing| Ok((d.name, renderer.png(&d.svg)?));
+        figures::draw_all(self)?.into_iter().map(png).collect()
+    }
+
     /// Writes `report.html`, and every figure as `figures/NAME.svg` and `figures/NAME.png`, into `dir`, which is made if it
     /// is not there. Files of the same names are replaced whole.
     pub fn write(&self, dir: &Path) -> Result<(), ReportError> {

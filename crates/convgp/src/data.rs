@@ -4,6 +4,7 @@
 //! row-major with the channel fastest, `(row * width + col) * channels + channel`, always.
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Most numbers in one image: far more than is sensible, and few enough for sizes never to overflow.
 pub const MOST_VALUES: usize = 1 << 28;
@@ -117,7 +118,7 @@ impl std::fmt::Display for ImageShape {
 }
 
 /// Pixel storage. Bytes stand for `byte / 255`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Pixels {
     /// Eight-bit pixels, read as `byte / 255`.
     U8(Vec<u8>),
@@ -125,15 +126,50 @@ pub enum Pixels {
     F32(Vec<f32>),
     /// Double precision.
     F64(Vec<f64>),
+    /// Somebody else's memory, such as an array of another language, used where it lies.
+    Lent(Arc<dyn PixelOwner>),
+}
+
+/// Memory that holds pixels, always the same ones.
+pub trait PixelOwner: std::fmt::Debug + Send + Sync {
+    /// The pixels.
+    fn pixels(&self) -> PixelView<'_>;
+}
+
+/// Borrowed pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PixelView<'a> {
+    /// Eight-bit pixels, read as `byte / 255`.
+    U8(&'a [u8]),
+    /// Single precision.
+    F32(&'a [f32]),
+    /// Double precision.
+    F64(&'a [f64]),
 }
 
 impl Pixels {
-    fn len(&self) -> usize {
+    /// The pixels, wherever they are.
+    pub fn view(&self) -> PixelView<'_> {
         match self {
-            Pixels::U8(v) => v.len(),
-            Pixels::F32(v) => v.len(),
-            Pixels::F64(v) => v.len(),
+            Pixels::U8(v) => PixelView::U8(v),
+            Pixels::F32(v) => PixelView::F32(v),
+            Pixels::F64(v) => PixelView::F64(v),
+            Pixels::Lent(owner) => owner.pixels(),
         }
+    }
+
+    fn len(&self) -> usize {
+        match self.view() {
+            PixelView::U8(v) => v.len(),
+            PixelView::F32(v) => v.len(),
+            PixelView::F64(v) => v.len(),
+        }
+    }
+}
+
+impl PartialEq for Pixels {
+    fn eq(&self, other: &Self) -> bool {
+        self.view() == other.view()
     }
 }
 
@@ -154,10 +190,10 @@ impl Images {
         if !values.is_multiple_of(per_image) {
             return Err(DataError::PixelCount { values, shape, per_image });
         }
-        let bad = match &pixels {
-            Pixels::U8(_) => None,
-            Pixels::F32(v) => v.iter().position(|x| !x.is_finite()).map(|i| (i, v[i] as f64)),
-            Pixels::F64(v) => v.iter().position(|x| !x.is_finite()).map(|i| (i, v[i])),
+        let bad = match pixels.view() {
+            PixelView::U8(_) => None,
+            PixelView::F32(v) => v.iter().position(|x| !x.is_finite()).map(|i| (i, v[i] as f64)),
+            PixelView::F64(v) => v.iter().position(|x| !x.is_finite()).map(|i| (i, v[i])),
         };
         if let Some((i, value)) = bad {
             return Err(DataError::NotFinite { image: i / per_image, pixel: i % per_image, value });
@@ -182,10 +218,10 @@ impl Images {
     pub fn write_image(&self, index: usize, out: &mut [f64]) {
         let d = self.shape.len();
         let range = index * d..(index + 1) * d;
-        match &self.pixels {
-            Pixels::U8(v) => out.iter_mut().zip(&v[range]).for_each(|(o, &b)| *o = f64::from(b) / 255.0),
-            Pixels::F32(v) => out.iter_mut().zip(&v[range]).for_each(|(o, &x)| *o = f64::from(x)),
-            Pixels::F64(v) => out.copy_from_slice(&v[range]),
+        match self.pixels.view() {
+            PixelView::U8(v) => out.iter_mut().zip(&v[range]).for_each(|(o, &b)| *o = f64::from(b) / 255.0),
+            PixelView::F32(v) => out.iter_mut().zip(&v[range]).for_each(|(o, &x)| *o = f64::from(x)),
+            PixelView::F64(v) => out.copy_from_slice(&v[range]),
         }
     }
 
@@ -198,10 +234,10 @@ impl Images {
         fn pick<T: Copy>(v: &[T], d: usize, indices: &[usize]) -> Vec<T> {
             indices.iter().flat_map(|&i| v[i * d..(i + 1) * d].iter().copied()).collect()
         }
-        let pixels = match &self.pixels {
-            Pixels::U8(v) => Pixels::U8(pick(v, d, indices)),
-            Pixels::F32(v) => Pixels::F32(pick(v, d, indices)),
-            Pixels::F64(v) => Pixels::F64(pick(v, d, indices)),
+        let pixels = match self.pixels.view() {
+            PixelView::U8(v) => Pixels::U8(pick(v, d, indices)),
+            PixelView::F32(v) => Pixels::F32(pick(v, d, indices)),
+            PixelView::F64(v) => Pixels::F64(pick(v, d, indices)),
         };
         Self::new(self.shape, pixels)
     }

@@ -61,6 +61,19 @@ impl SavedModel {
         let Self { model, values, class_names, preparation, answer_rule } = self;
         write_model(path, model, values, class_names, *preparation, *answer_rule)
     }
+
+    /// The bytes of that file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let Self { model, values, class_names, preparation, answer_rule } = self;
+        with_contents(model, values, class_names, *preparation, *answer_rule, |header, tensors| {
+            tensors::to_bytes(KEY, header, tensors)
+        })
+    }
+
+    /// Reads them back.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        read_model(&tensors::File::of_bytes(bytes))
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -101,6 +114,20 @@ fn write_model(
     preparation: Preparation,
     answer_rule: Option<AnswerRule>,
 ) -> Result<()> {
+    with_contents(model, values, class_names, preparation, answer_rule, |header, tensors| {
+        tensors::write(path, KEY, header, tensors)
+    })
+}
+
+/// Hands header and arrays of a model file to `put`.
+fn with_contents<T>(
+    model: &Model,
+    values: &[f64],
+    class_names: &[String],
+    preparation: Preparation,
+    answer_rule: Option<AnswerRule>,
+    put: impl FnOnce(String, Vec<(String, Tensor<'_>)>) -> Result<T>,
+) -> Result<T> {
     let (mut variational, mut layout) = (model.variational().clone(), model.layout().clone());
     let mut values = values.to_vec();
     let natural = variational.form() == Form::Natural;
@@ -120,12 +147,12 @@ fn write_model(
         frozen: layout.entries().iter().filter(frozen).map(|e| e.name.clone()).collect(),
         answer_rule,
     };
-    let header = serde_json::to_string(&header).map_err(|e| format_error(path, e))?;
+    let header = serde_json::to_string(&header).expect("a header has nothing JSON cannot hold");
     let tensor = |e: &Entry| {
         let numbers = Numbers::Double(e.slot.of(&values));
         (e.name.clone(), Tensor { shape: shape(model, e), numbers })
     };
-    tensors::write(path, KEY, header, layout.entries().iter().map(tensor).collect())
+    put(header, layout.entries().iter().map(tensor).collect())
 }
 
 /// Inducing inputs are `M x E`, means `L x Mtot`, factors `L x packed`; everything else is flat.
@@ -143,8 +170,11 @@ fn shape(model: &Model, entry: &Entry) -> Vec<usize> {
 
 /// Reads a model file.
 pub fn load_model(path: &Path) -> Result<SavedModel> {
-    let file = tensors::File::read(path)?;
-    let (text, arrays) = file.parse(KEY)?;
+    read_model(&tensors::File::read(path)?)
+}
+
+fn read_model(file: &tensors::File<'_>) -> Result<SavedModel> {
+    let (path, (text, arrays)) = (file.path(), file.parse(KEY)?);
     let header = read_header(path, &text)?;
     let (mut model, mut values) = Model::restore(&header.spec)?;
     for entry in model.layout().entries() {
@@ -278,6 +308,10 @@ mod tests {
         saved.answer_rule = None;
         saved.save(&path).unwrap();
         assert_eq!(fs::read(&path).unwrap(), plain);
+        assert_eq!(saved.to_bytes().unwrap(), plain, "in memory as in a file");
+        assert_eq!(SavedModel::from_bytes(&plain).unwrap().values, saved.values);
+        let message = SavedModel::from_bytes(&plain[..100]).unwrap_err().to_string();
+        assert!(message.starts_with("model in memory: not a readable"), "{message}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How images became the numbers a model saw: kept in the model file, so that prediction does the same.
 
-use crate::data::{DataError, Images, Pixels};
+use crate::data::{DataError, Images, PixelView};
 use serde::{Deserialize, Serialize};
 
 /// How an image is brought to another size.
@@ -45,10 +45,10 @@ pub struct Preparation {
 impl Scaling {
     /// That of these images.
     pub fn of(images: &Images) -> Self {
-        match images.pixels() {
-            Pixels::U8(_) => Scaling::Bytes,
-            Pixels::F32(v) => Self::values(v.iter().map(|&x| f64::from(x))),
-            Pixels::F64(v) => Self::values(v.iter().copied()),
+        match images.pixels().view() {
+            PixelView::U8(_) => Scaling::Bytes,
+            PixelView::F32(v) => Self::values(v.iter().map(|&x| f64::from(x))),
+            PixelView::F64(v) => Self::values(v.iter().copied()),
         }
     }
 
@@ -84,7 +84,7 @@ impl Scaling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::ImageShape;
+    use crate::data::{ImageShape, Pixels};
 
     fn images(pixels: Pixels) -> Images {
         Images::new(ImageShape::new(1, 2, 1).unwrap(), pixels).unwrap()

@@ -2,10 +2,10 @@
 
 use crate::duration;
 use crate::exit::usage;
-use convgp::preset::Recipe;
 use anyhow::Result;
 use convgp::model::ModelSpec;
 use convgp::optim::Lbfgs;
+use convgp::preset::Recipe;
 use convgp::train::{ExperimentSpec, TrainSpec};
 use serde::Deserialize;
 use std::time::Duration;

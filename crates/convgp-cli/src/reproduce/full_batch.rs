@@ -1,18 +1,19 @@
 //! Training on all images at once with L-BFGS, as the paper's RBF model on rectangles was.
 
 use crate::clock::Clock;
-use crate::events::{Event, Events, Row};
-use crate::figures::Figures;
+use crate::events::{Event, Events};
+
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::session::{Budget, Ending, Setup, Trained};
+use crate::session::{Ending, Setup, Trained};
 use anyhow::Result;
 use convgp::Model;
 use convgp::cov::Fused;
 use convgp::data::Dataset;
 use convgp::io::save_prepared_model;
+use convgp::metrics::Figures;
 use convgp::optim::{Lbfgs, StopReason};
-use convgp::train::maximise_bound;
+use convgp::train::{Budget, Row, maximise_bound};
 
 /// Steps between looks at the clock, at the keyboard and at held-out images. What L-BFGS knows of the curvature is
 /// learned anew after each.

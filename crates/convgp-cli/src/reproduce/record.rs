@@ -2,10 +2,9 @@
 
 use super::curve::{Trend, to_csv};
 use super::machine::{Machine, today};
-use super::table::{self, recipe_name};
+use super::table;
 use crate::exit::input;
-use crate::figures::Judged;
-use convgp::preset::Recipe;
+
 use crate::run::RunFolder;
 use crate::source::Parts;
 use anyhow::{Context, Result};
@@ -14,9 +13,10 @@ use convgp::cov::Fused;
 use convgp::data::Dataset;
 use convgp::inspect::{Explainer, Share};
 use convgp::io::write_atomically;
-use convgp::metrics::{Binning, Reliability};
+use convgp::metrics::{Binning, Judged, Reliability};
 use convgp::model::Predictor;
 use convgp::optim::Lbfgs;
+use convgp::preset::Recipe;
 use convgp::train::ExperimentSpec;
 use convgp_report::RunCurves;
 use serde::{Deserialize, Serialize};
@@ -204,7 +204,7 @@ impl Record {
     /// Name of its files without their endings.
     fn stem(&self) -> String {
         let suffix = if self.is_validation() { "-validation" } else { "" };
-        format!("{}-{}-s{}{suffix}", self.experiment, recipe_name(self.recipe), self.seed)
+        format!("{}-{}-s{}{suffix}", self.experiment, self.recipe.name(), self.seed)
     }
 }
 

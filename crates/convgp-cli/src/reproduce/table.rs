@@ -4,8 +4,8 @@ use super::experiment::{Experiment, Published, Settings, all};
 use super::record::{Outcome, Record};
 use crate::duration;
 use crate::recipe::given;
-use convgp::preset::Recipe;
 use anyhow::Result;
+use convgp::preset::{Chosen, Recipe};
 use convgp::train::ExperimentSpec;
 use std::io::Write;
 

@@ -3,15 +3,15 @@
 use super::sitting::{SittingArgs, Start};
 use crate::memory::Estimate;
 use crate::progress::Progress;
-use convgp::inspect::describe;
-use convgp::preset::Chosen;
 use crate::reproduce::Reproduction;
 use crate::run::{Record, RunFolder};
-use convgp::train::Budget;
 use crate::source::{DataArgs, Geometry, Parts, fingerprint};
 use anyhow::Result;
 use convgp::Model;
 use convgp::data::Dataset;
+use convgp::inspect::describe;
+use convgp::preset::Chosen;
+use convgp::train::Budget;
 use convgp_data::Loaded;
 use std::path::Path;
 use std::time::Duration;

@@ -4,13 +4,13 @@ use crate::card;
 use crate::duration;
 use crate::events::{Event, Events};
 use crate::exit::Exit;
-use crate::figures::{Figures, Judged, write_table};
+use crate::figures::write_table;
 use crate::memory::Estimate;
 use crate::progress::Progress;
 use crate::report;
 use crate::reproduce;
 use crate::run::{Record, RunFolder};
-use crate::session::{Budget, Ending, Session, Setup, Trained};
+use crate::session::{Ending, Session, Setup, Trained};
 use crate::source::Parts;
 use anyhow::Result;
 use clap::Args;
@@ -18,8 +18,9 @@ use convgp::Model;
 use convgp::cov::Fused;
 use convgp::data::Dataset;
 use convgp::io::Checkpoint;
+use convgp::metrics::{Figures, Judged};
 use convgp::prepare::{Preparation, Scaling};
-use convgp::train::{ExperimentSpec, Trainer};
+use convgp::train::{Budget, ExperimentSpec, Trainer};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -240,6 +241,6 @@ fn write_report(
     let class_names = judged.first().map_or(&[][..], |j| j.data.class_names());
     let held_out = judged.last().filter(|j| j.name != TRAINING);
     let report = report::of_run(run, record, model)?;
-    let report = report::with_model(report, model, values, class_names, held_out)?;
+    let report = report.trained(model, values, class_names, held_out)?;
     Ok(report.write(&run.report())?)
 }

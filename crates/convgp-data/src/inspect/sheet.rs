@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use convgp::data::{Dataset, Pixels, Targets};
+use convgp::data::{Dataset, PixelView, Targets};
 use image::{DynamicImage, ImageFormat, RgbImage};
 
 /// Grey between the images.
@@ -52,10 +52,10 @@ fn pixel_range(data: &Dataset) -> (f64, f64) {
     let extremes = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
     };
-    match data.images().pixels() {
-        Pixels::U8(_) => (0.0, 1.0),
-        Pixels::F32(v) => extremes(&mut v.iter().map(|&x| f64::from(x))),
-        Pixels::F64(v) => extremes(&mut v.iter().copied()),
+    match data.images().pixels().view() {
+        PixelView::U8(_) => (0.0, 1.0),
+        PixelView::F32(v) => extremes(&mut v.iter().map(|&x| f64::from(x))),
+        PixelView::F64(v) => extremes(&mut v.iter().copied()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use convgp::data::{Dataset, Pixels, Targets};
+use convgp::data::{Dataset, PixelView, Targets};
 use serde::Serialize;
 
 use crate::loaded::{FileHash, Format, Loaded, Skipped, SplitKind};
@@ -49,10 +49,10 @@ pub struct Summary {
 pub fn summary(loaded: &Loaded) -> Summary {
     let first = loaded.splits.first().map(|s| s.data.images());
     let shape = first.map_or((0, 0, 0), |i| (i.shape().height(), i.shape().width(), i.shape().channels()));
-    let storage = first.map_or("", |i| match i.pixels() {
-        Pixels::U8(_) => "u8",
-        Pixels::F32(_) => "f32",
-        Pixels::F64(_) => "f64",
+    let storage = first.map_or("", |i| match i.pixels().view() {
+        PixelView::U8(_) => "u8",
+        PixelView::F32(_) => "f32",
+        PixelView::F64(_) => "f64",
     });
     Summary {
         format: loaded.format,
@@ -68,10 +68,10 @@ pub fn summary(loaded: &Loaded) -> Summary {
 
 fn summarise(kind: SplitKind, data: &Dataset) -> SplitSummary {
     let mut pixels = Range::default();
-    match data.images().pixels() {
-        Pixels::U8(v) => v.iter().for_each(|&b| pixels.add(f64::from(b) / 255.0)),
-        Pixels::F32(v) => v.iter().for_each(|&x| pixels.add(f64::from(x))),
-        Pixels::F64(v) => v.iter().for_each(|&x| pixels.add(x)),
+    match data.images().pixels().view() {
+        PixelView::U8(v) => v.iter().for_each(|&b| pixels.add(f64::from(b) / 255.0)),
+        PixelView::F32(v) => v.iter().for_each(|&x| pixels.add(f64::from(x))),
+        PixelView::F64(v) => v.iter().for_each(|&x| pixels.add(x)),
     }
     let (mut class_counts, mut target_range) = (Vec::new(), None);
     match data.targets() {

@@ -7,6 +7,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
+/// What stands for the path of a file that is none.
+const IN_MEMORY: &str = "model in memory";
+
 /// Numbers that become bytes only while they are written, so that a file costs one array's memory and not two of all.
 pub(super) struct Tensor<'a> {
     pub shape: Vec<usize>,
@@ -70,15 +73,31 @@ pub(super) fn write(
     })
 }
 
+/// The bytes [`write`] puts into a file.
+pub(super) fn to_bytes(key: &str, header: String, tensors: Vec<(String, Tensor<'_>)>) -> Result<Vec<u8>> {
+    let metadata = HashMap::from([(key.to_string(), header)]);
+    safetensors::serialize(tensors, Some(metadata)).map_err(|e| format_error(Path::new(IN_MEMORY), e))
+}
+
 /// A file read whole.
 pub(super) struct File<'a> {
     path: &'a Path,
-    bytes: Vec<u8>,
+    bytes: Cow<'a, [u8]>,
 }
 
 impl<'a> File<'a> {
     pub fn read(path: &'a Path) -> Result<Self> {
-        Ok(Self { path, bytes: std::fs::read(path).map_err(|e| access(path, e))? })
+        Ok(Self { path, bytes: std::fs::read(path).map_err(|e| access(path, e))?.into() })
+    }
+
+    /// A file that is already in memory.
+    pub fn of_bytes(bytes: &'a [u8]) -> Self {
+        Self { path: Path::new(IN_MEMORY), bytes: bytes.into() }
+    }
+
+    /// Where it was.
+    pub fn path(&self) -> &Path {
+        self.path
     }
 
     /// The metadata entry `key` and the arrays.

@@ -5,6 +5,7 @@
 //! threads. Clocks enter only through [`Trainer::run`], which calls observers and may be told to stop.
 
 mod full_batch;
+mod latest;
 mod observe;
 pub mod pace;
 mod recover;
@@ -18,9 +19,10 @@ mod tests;
 mod trainer;
 
 pub use full_batch::{FullBatchReport, maximise_bound, maximise_collapsed};
+pub use latest::{Latest, Row};
 pub use observe::{Control, Moment, Observer, Trigger};
 pub use pace::Budget;
 pub use sampler::Sampler;
 pub use spec::{ExperimentSpec, NaturalSpec, QStep, RecoverySpec, TrainError, TrainSpec};
 pub use state::{Counts, Good, TrainerState};
-pub use trainer::{Event, StepReport, Trainer};
+pub use trainer::{Event, StepReport, Trainer, new_adam};

@@ -297,7 +297,7 @@ fn check_length(what: &'static str, found: usize, expected: usize) -> Result<()>
 }
 
 /// Adam with a rate for each kind of parameter.
-fn new_adam(spec: &AdamSpec, model: &Model) -> Adam {
+pub fn new_adam(spec: &AdamSpec, model: &Model) -> Adam {
     let q = model.variational().slot().range();
     Adam::new(*spec, model.layout(), |entry| {
         let start = entry.slot.range().start;
