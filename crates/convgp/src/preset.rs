@@ -195,8 +195,10 @@ fn by_name<T: Copy>(
 
 /// Images below this side get 3x3 patches.
 const SMALL_SIDE: usize = 20;
-/// Kernel variance at which convolutions of the fast recipe start.
-const CONV_VARIANCE: f64 = 50.0;
+/// Kernel variances at which the fast recipe starts, of convolutions and of whole images: for classes, and for targets
+/// of unit size.
+const CONV_VARIANCE: [f64; 2] = [500.0, 50.0];
+const IMAGE_VARIANCE: [f64; 2] = [5.0, 1.0];
 /// A run shorter than this gets fewer inducing inputs than it could have.
 const SHORT: Duration = Duration::from_secs(600);
 /// Above this many inducing inputs natural steps are made smaller.
@@ -290,12 +292,12 @@ fn spread(y: &[f64]) -> f64 {
 
 /// Starting values of the fast recipe.
 fn start_values(component: &mut ComponentSpec, data: &Dataset) {
-    let scale = match data.targets() {
-        Targets::Real(y) => spread(y).max(1e-6),
-        Targets::Classes { .. } => 1.0,
-    };
     let patches = matches!(component.views, ViewSpec::Patches { .. });
-    let variance = if patches { CONV_VARIANCE } else { 1.0 };
+    let [of_classes, of_numbers] = if patches { CONV_VARIANCE } else { IMAGE_VARIANCE };
+    let (variance, scale) = match data.targets() {
+        Targets::Classes { .. } => (of_classes, 1.0),
+        Targets::Real(y) => (of_numbers, spread(y).max(1e-6)),
+    };
     component.kernel.variance = Some(variance * scale);
     component.white = component.white.map(|w| w * scale);
     if !patches && component.kernel.kind == "rbf" {
