@@ -199,6 +199,8 @@ const SMALL_SIDE: usize = 20;
 /// of unit size.
 const CONV_VARIANCE: [f64; 2] = [500.0, 50.0];
 const IMAGE_VARIANCE: [f64; 2] = [5.0, 1.0];
+/// Lengthscale of places at which it starts, as a part of the image's shorter side: three pixels of MNIST.
+const LOCATION: f64 = 3.0 / 28.0;
 /// A run shorter than this gets fewer inducing inputs than it could have.
 const SHORT: Duration = Duration::from_secs(600);
 /// Above this many inducing inputs natural steps are made smaller.
@@ -218,7 +220,7 @@ pub fn choose(
         let (named, why) = match (side, colour) {
             (..3, _) => (Named::Rbf, "images are too small for patches"),
             (_, true) => (Named::MultiChannel, "images have several channels"),
-            _ => (Named::Weighted, "images are grey"),
+            _ => (Named::Located, "images are grey"),
         };
         reasons.push(format!("model: {} ({why})", named.name()));
         named
@@ -247,7 +249,7 @@ pub fn choose(
     reasons.push(format!("inducing inputs: M = {inducing} ({why})"));
     experiment.model.likelihood = likelihood(data, recipe, &mut reasons);
     if recipe == Recipe::Fast {
-        experiment.model.components.iter_mut().for_each(|c| start_values(c, data));
+        experiment.model.components.iter_mut().for_each(|c| start_values(c, data, side));
         experiment.train = train(inducing, data.len());
         reasons.push(format!("training: natural gradients, steps of {}", experiment.train.natural.gamma));
     }
@@ -291,7 +293,7 @@ fn spread(y: &[f64]) -> f64 {
 }
 
 /// Starting values of the fast recipe.
-fn start_values(component: &mut ComponentSpec, data: &Dataset) {
+fn start_values(component: &mut ComponentSpec, data: &Dataset, side: usize) {
     let patches = matches!(component.views, ViewSpec::Patches { .. });
     let [of_classes, of_numbers] = if patches { CONV_VARIANCE } else { IMAGE_VARIANCE };
     let (variance, scale) = match data.targets() {
@@ -300,6 +302,9 @@ fn start_values(component: &mut ComponentSpec, data: &Dataset) {
     };
     component.kernel.variance = Some(variance * scale);
     component.white = component.white.map(|w| w * scale);
+    if let Some(location) = &mut component.location {
+        location.lengthscale = Some(Lengthscale::One(LOCATION * side as f64));
+    }
     if !patches && component.kernel.kind == "rbf" {
         component.kernel.lengthscale = Some(Lengthscale::Named(Median::Median));
     }
@@ -336,7 +341,7 @@ mod tests {
         let grey = choose(None, Recipe::Fast, &data((28, 28, 1), 30, classes(30, 10)), None).unwrap();
         assert_eq!(
             (grey.name.as_str(), &grey.experiment.model.likelihood),
-            ("weighted", &LikelihoodSpec::softmax(10))
+            ("located", &LikelihoodSpec::softmax(10))
         );
         let patch = |c: &Chosen| match &c.experiment.model.components[0].views {
             ViewSpec::Patches { patch, .. } => *patch,
