@@ -111,7 +111,7 @@ fn parameters(saved: &SavedModel) -> Vec<Parameter> {
             count: v.len(),
             constraint: match e.transform {
                 Transform::Real => "real",
-                Transform::Positive => "positive",
+                Transform::Positive | Transform::Scale => "positive",
                 Transform::Unit => "in (0, 1)",
                 Transform::Lower { .. } => "lower triangles",
             },

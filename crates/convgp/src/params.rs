@@ -12,6 +12,8 @@ pub enum Transform {
     Real,
     /// Positive, `value = softplus(free)`.
     Positive,
+    /// Positive, `value = exp(free)`: moves by factors, whatever its size.
+    Scale,
     /// Between 0 and 1, `value = sigmoid(free)`.
     Unit,
     /// Packed lower triangles of this order, column by column from the diagonal down; diagonals are positive.
@@ -194,6 +196,7 @@ impl Transform {
         match self {
             Transform::Real => None,
             Transform::Positive => Some(Curve::Softplus),
+            Transform::Scale => Some(Curve::Exp),
             Transform::Unit => Some(Curve::Sigmoid),
             Transform::Lower { order } => is_packed_diagonal(order, i).then_some(Curve::Softplus),
         }
@@ -203,7 +206,7 @@ impl Transform {
         for (i, &value) in values.iter().enumerate() {
             let (ok, must) = match self.curve_at(i) {
                 None => (value.is_finite(), "finite"),
-                Some(Curve::Softplus) => (value.is_finite() && value > 0.0, "positive and finite"),
+                Some(Curve::Softplus | Curve::Exp) => (value.is_finite() && value > 0.0, "positive and finite"),
                 Some(Curve::Sigmoid) => (value > 0.0 && value < 1.0, "between 0 and 1"),
             };
             if !ok {
@@ -280,6 +283,7 @@ impl Transform {
 #[derive(Clone, Copy)]
 enum Curve {
     Softplus,
+    Exp,
     Sigmoid,
 }
 
@@ -288,19 +292,22 @@ impl Curve {
         match self {
             // log(1 + e^x) without overflow; never exactly zero, so that logarithms of it stay finite.
             Curve::Softplus => (free.max(0.0) + libm::log1p(libm::exp(-free.abs()))).max(f64::MIN_POSITIVE),
+            Curve::Exp => libm::exp(free).max(f64::MIN_POSITIVE),
             Curve::Sigmoid => 1.0 / (1.0 + libm::exp(-free)),
         }
     }
     fn inverse(self, value: f64) -> f64 {
         match self {
             Curve::Softplus => value + libm::log(-libm::expm1(-value)),
+            Curve::Exp => libm::log(value),
             Curve::Sigmoid => libm::log(value) - libm::log1p(-value),
         }
     }
-    /// dvalue/dfree, expressed in the value: `1 - e^{-v}` for softplus, `v (1 - v)` for the sigmoid.
+    /// dvalue/dfree, expressed in the value: `1 - e^{-v}` for softplus, `v` for exp, `v (1 - v)` for the sigmoid.
     fn slope_at_value(self, value: f64) -> f64 {
         match self {
             Curve::Softplus => -libm::expm1(-value),
+            Curve::Exp => value,
             Curve::Sigmoid => value * (1.0 - value),
         }
     }
@@ -344,6 +351,7 @@ mod tests {
     fn free_coordinates_round_trip() {
         for (t, v) in [
             (Transform::Positive, vec![1e-12, 0.3, 1.0, 40.0, 1e4]),
+            (Transform::Scale, vec![1e-12, 0.3, 1.0, 40.0, 1e4]),
             (Transform::Unit, vec![1e-6, 0.5, 0.999]),
             (Transform::Lower { order: 3 }, vec![0.2, -1.0, 2.0, 3.0, -0.5, 1.0]),
         ] {
@@ -355,7 +363,7 @@ mod tests {
 
     #[test]
     fn chain_rule_matches_differences() {
-        for (t, v) in [(Transform::Positive, 0.37), (Transform::Unit, 0.21)] {
+        for (t, v) in [(Transform::Positive, 0.37), (Transform::Scale, 0.37), (Transform::Unit, 0.21)] {
             let free = t.to_free(&[v])[0];
             let h = 1e-6;
             let slope = (t.from_free(&[free + h])[0] - t.from_free(&[free - h])[0]) / (2.0 * h);

@@ -34,6 +34,19 @@ pub struct AdamSpec {
     pub beta2: f64,
     /// Added to the root of the second moment.
     pub epsilon: f64,
+    /// How positive numbers move.
+    pub positives: Positives,
+}
+
+/// How positive numbers (variances, lengthscales) move.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Positives {
+    /// By factors, `value = exp(free)`.
+    #[default]
+    Exp,
+    /// `value = softplus(free)`, as in the 2017 code: a large number moves by so little that it stays where it starts.
+    Softplus,
 }
 
 impl Default for AdamSpec {
@@ -50,6 +63,7 @@ impl Default for AdamSpec {
             beta1: 0.9,
             beta2: 0.999,
             epsilon: 1e-8,
+            positives: Positives::Exp,
         }
     }
 }
@@ -89,8 +103,12 @@ impl Adam {
     /// For the trainable entries of `layout`; `factor` multiplies the step size of an entry.
     pub fn new(spec: AdamSpec, layout: &Layout, factor: impl Fn(&Entry) -> f64) -> Self {
         let trainable = layout.entries().iter().filter(|e| e.trainable);
+        let transform = |e: &Entry| match (e.transform, spec.positives) {
+            (Transform::Positive, Positives::Exp) => Transform::Scale,
+            (other, _) => other,
+        };
         let moved: Vec<Moved> =
-            trainable.map(|e| Moved { slot: e.slot, transform: e.transform, factor: factor(e) }).collect();
+            trainable.map(|e| Moved { slot: e.slot, transform: transform(e), factor: factor(e) }).collect();
         let len = moved.iter().map(|m| m.slot.len()).sum();
         let state = AdamState { count: 0, first: vec![0.0; len], second: vec![0.0; len] };
         Self { spec, moved, state }
@@ -217,13 +235,28 @@ mod tests {
     }
 
     fn run(layout: &Layout, start: &[f64], steps: usize, rate: f64) -> Vec<f64> {
-        let mut adam = Adam::new(AdamSpec::default(), layout, |_| 1.0);
+        let spec = AdamSpec { positives: Positives::Softplus, ..AdamSpec::default() };
+        let mut adam = Adam::new(spec, layout, |_| 1.0);
         let mut values = start.to_vec();
         for t in 1..=steps {
             let g = gradient(&values, t);
             adam.step(rate, &mut values, &g);
         }
         values
+    }
+
+    #[test]
+    fn large_numbers_move_by_factors_unless_told_otherwise() {
+        let (mut layout, mut values) = (Layout::default(), Vec::new());
+        layout.add(&mut values, "", ParamInit::positive("variance", 500.0)).unwrap();
+        for (positives, expected) in
+            [(Positives::Exp, 500.0 * libm::exp(0.1)), (Positives::Softplus, 500.0 + 0.1)]
+        {
+            let spec = AdamSpec { positives, ..AdamSpec::default() };
+            let mut moved = values.clone();
+            Adam::new(spec, &layout, |_| 1.0).step(0.1, &mut moved, &[2.0]);
+            assert!((moved[0] - expected).abs() < 1e-3, "{positives:?}: {}", moved[0]);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod lbfgs;
 mod line_search;
 mod schedule;
 
-pub use adam::{Adam, AdamSpec, AdamState};
+pub use adam::{Adam, AdamSpec, AdamState, Positives};
 pub use free::FreeSpace;
 pub use lbfgs::{Lbfgs, Outcome, StopReason};
 pub use schedule::Schedule;
