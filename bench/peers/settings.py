@@ -59,6 +59,16 @@ def load(config, folder):
     return pixels.reshape(len(pixels), -1) / 255.0, labels.astype(np.int64)
 
 
+def whole(name, folder):
+    """All training images and labels of `mnist` or `rectangles`, then the test images and labels; pixels in [0, 1]."""
+    folder, prefix = Path(folder) / name, "rectangles-" if name == "rectangles" else ""
+    stems = [f"{prefix}train", f"{prefix}test" if prefix else "t10k"]
+    pixels = [_idx(folder / f"{stem}-images-idx3-ubyte.gz") for stem in stems]
+    labels = [_idx(folder / f"{stem}-labels-idx1-ubyte.gz").astype(np.int64) for stem in stems]
+    flat = [p.reshape(len(p), -1) / 255.0 for p in pixels]
+    return flat[0], labels[0], flat[1], labels[1]
+
+
 def inducing(config, images):
     """Initial inducing inputs: distinct patches at random places, images for RBF, noise for R."""
     rng = np.random.default_rng(1)
@@ -114,6 +124,7 @@ def measure(step, predict, options, versions):
     print(json.dumps(record), flush=True)
 
 
+TESTED = {"rectangles": 3000}  # test images at the front that are used along a curve, as in the paper; else all
 PREDICT = 1000  # images per prediction run
 PREDICT_BATCH = 100
 

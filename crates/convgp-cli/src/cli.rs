@@ -1,7 +1,9 @@
 //! The commands and their help.
 
 use crate::exit::{self, Exit};
-use crate::{calibrate, data, demo, doctor, eval, explain, inspect, plan, predict, report, shell, train};
+use crate::{
+    calibrate, data, demo, doctor, eval, explain, inspect, plan, predict, report, reproduce, shell, train,
+};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
@@ -38,6 +40,8 @@ enum Command {
     Data(data::Data),
     /// Generate the paper's rectangles data, train on it, and compare with the published figures.
     Demo(demo::Demo),
+    /// Run an experiment of the paper, or beyond it, beside the published figures.
+    Reproduce(Box<reproduce::Reproduce>),
     /// Check machine and program.
     Doctor(doctor::Doctor),
     /// Shell completions, on standard output.
@@ -63,6 +67,7 @@ impl Cli {
             Command::Plan(plan) => plan.run(),
             Command::Data(data) => data.run(),
             Command::Demo(demo) => demo.run(),
+            Command::Reproduce(reproduce) => reproduce.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),

@@ -14,6 +14,7 @@ use convgp::preset::paper_spec;
 use convgp::train::{Control, ExperimentSpec, Moment, Observer, Trainer, Trigger};
 use convgp_data::generate::rectangles;
 use convgp_report::{CurvePoint, Report, RunCurves};
+use std::cell::Cell;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -105,7 +106,10 @@ impl Demo {
         let engine = Fused::<f32>::default();
         let mut trainer = Trainer::new(&mut model, &engine, &data, &experiment.train, values)?;
         let progress = Progress::new(experiment.train.steps, false);
+        let bound = Cell::new(None);
         let show = Observer::new(Trigger::Steps(1), |m: &Moment<'_>| {
+            let elbo = m.report.bound.elbo;
+            bound.set(elbo.is_finite().then_some(elbo).or(bound.get()));
             let (step, total) = (m.report.step, m.report.total_steps);
             progress.show(
                 step,
@@ -117,17 +121,17 @@ impl Demo {
         let (mut points, some) = (Vec::new(), test.select(&(0..CURVE_IMAGES).collect::<Vec<_>>())?);
         let every = experiment.train.steps.div_ceil(CURVE_POINTS).max(1);
         let measure = Observer::new(Trigger::Steps(every), |m: &Moment<'_>| {
-            points.push(curve_point(m, &some)?);
+            points.push(curve_point(m, bound.get(), &some)?);
             Ok(())
         });
         let mut observers = vec![show];
         observers.extend((!self.no_report).then_some(measure));
-        let last = trainer.run(|_| Control::Continue, &mut observers)?;
+        trainer.run(|_| Control::Continue, &mut observers)?;
         drop(observers);
         drop(progress);
         let (counts, values) = (trainer.counts(), trainer.into_values());
         let seconds = started.elapsed().as_secs_f64();
-        let bound = last.map_or(f64::NAN, |report| report.bound.elbo);
+        let bound = bound.get().unwrap_or(f64::NAN);
         writeln!(out, "trained: {} steps in {seconds:.1} s, last bound {bound:.2}", experiment.train.steps)?;
         if counts.roll_backs + counts.jitter_raises > 0 {
             writeln!(
@@ -170,10 +174,10 @@ impl Demo {
     }
 }
 
-/// How good the model is on some images at a moment of its training.
-fn curve_point(m: &Moment<'_>, images: &Dataset) -> convgp::Result<CurvePoint> {
+/// How good the model is on some images at a moment of its training, beside the latest bound.
+fn curve_point(m: &Moment<'_>, bound: Option<f64>, images: &Dataset) -> convgp::Result<CurvePoint> {
     let Figures { error, rmse, nlpp, .. } = Figures::of(m.model, m.values, images)?;
-    let (step, seconds, bound) = (m.report.step, m.elapsed.as_secs_f64(), Some(m.report.bound.elbo));
+    let (step, seconds) = (m.report.step, m.elapsed.as_secs_f64());
     Ok(CurvePoint { step, seconds, bound, error, rmse, nlpp: Some(nlpp) })
 }
 

@@ -1,5 +1,6 @@
 //! `90s`, `30m`, `1h30m`: spans of time as people write them.
 
+use serde::de::{Deserialize, Deserializer, Error};
 use std::time::Duration;
 
 /// Reads a span; a bare number is seconds.
@@ -23,6 +24,11 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         seconds += number.parse::<f64>().map_err(|_| wrong())?;
     }
     Duration::try_from_secs_f64(seconds).ok().filter(|d| !d.is_zero()).ok_or_else(wrong)
+}
+
+/// Reads a span from a field of a file.
+pub fn deserialize<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Duration>, D::Error> {
+    parse(&String::deserialize(field)?).map(Some).map_err(D::Error::custom)
 }
 
 /// Writes seconds for people.

@@ -3,6 +3,7 @@
 mod calibrate;
 mod card;
 mod cli;
+mod clock;
 mod data;
 mod demo;
 mod doctor;
@@ -21,6 +22,7 @@ mod predict;
 mod progress;
 mod recipe;
 mod report;
+mod reproduce;
 mod run;
 mod saved;
 mod session;

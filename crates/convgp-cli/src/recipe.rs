@@ -52,7 +52,8 @@ fn model_names() -> impl TypedValueParser<Value = Named> {
         .try_map(|name| name.parse::<Named>())
 }
 
-fn recipe_names() -> impl TypedValueParser<Value = Recipe> {
+/// Parses the name of a recipe.
+pub fn recipe_names() -> impl TypedValueParser<Value = Recipe> {
     PossibleValuesParser::new(Recipe::ALL.map(|r| PossibleValue::new(r.name()).help(r.about())))
         .try_map(|name| name.parse::<Recipe>())
 }
@@ -80,11 +81,9 @@ impl RecipeArgs {
         };
         chosen.reasons.retain(|reason| !settled(reason));
         self.apply_shortcuts(&mut chosen.experiment)?;
-        chosen.experiment = set::apply(&chosen.experiment, &self.set)?;
-        chosen.free_inducing &= self.inducing.is_none();
-        write_out_defaults(&mut chosen.experiment);
-        chosen.experiment.train.check().map_err(Error::from)?;
-        Ok(chosen)
+        let given = given(&chosen.name, &chosen.experiment, &self.set)?;
+        let free_inducing = chosen.free_inducing && self.inducing.is_none();
+        Ok(Chosen { reasons: chosen.reasons, free_inducing, ..given })
     }
 
     fn apply_shortcuts(&self, experiment: &mut ExperimentSpec) -> Result<()> {
@@ -122,4 +121,12 @@ fn read_spec(path: &Path) -> Result<Chosen> {
     let name = path.file_stem().map_or_else(|| "spec".into(), |s| s.to_string_lossy().into_owned());
     let reasons = vec![format!("model and training: {}", path.display())];
     Ok(Chosen { experiment, name, reasons, free_inducing: false })
+}
+
+/// A spec as it is but for single settings. More inducing inputs than the data have distinct views stand for all.
+pub fn given(name: &str, experiment: &ExperimentSpec, settings: &[String]) -> Result<Chosen> {
+    let mut experiment = set::apply(experiment, settings)?;
+    write_out_defaults(&mut experiment);
+    experiment.train.check().map_err(Error::from)?;
+    Ok(Chosen { experiment, name: name.into(), reasons: Vec::new(), free_inducing: true })
 }

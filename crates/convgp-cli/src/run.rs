@@ -1,6 +1,7 @@
 //! The folder of a run: numbered, never overwritten.
 
 use crate::exit::input;
+use crate::reproduce::Reproduction;
 use crate::source::{DataArgs, Geometry};
 use anyhow::{Context, Result};
 use convgp::io::write_atomically;
@@ -44,6 +45,9 @@ pub struct Record {
     pub budget: Budget,
     /// Steps between evaluations, if not chosen by the program.
     pub evaluate_every: Option<u64>,
+    /// The experiment it reproduces, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reproduces: Option<Reproduction>,
     /// Images used for training, validation and test.
     pub images: [usize; 3],
     /// SHA-256 over the training images and their targets.

@@ -1,5 +1,6 @@
 //! One sitting of a run: steps until the plan is fulfilled, time is up or the user stops it, and what is saved on the way.
 
+use crate::clock::Clock;
 use crate::duration;
 use crate::events::{Event, Events, trouble};
 use crate::interrupt;
@@ -46,6 +47,19 @@ impl Ending {
     }
 }
 
+/// What a sitting came to.
+#[derive(Debug)]
+pub struct Trained {
+    /// Why it ended.
+    pub ending: Ending,
+    /// Steps taken since the run began.
+    pub step: u64,
+    /// Seconds of training since then.
+    pub seconds: f64,
+    /// The parameters.
+    pub values: Vec<f64>,
+}
+
 /// What stays the same during a sitting.
 pub struct Setup<'a> {
     /// Where everything is written.
@@ -56,6 +70,8 @@ pub struct Setup<'a> {
     pub fingerprint: &'a str,
     /// Images for the held-out curve.
     pub held_out: Option<&'a Dataset>,
+    /// Whether they may choose the best model; test images may not.
+    pub keep_best: bool,
     /// What was done to the images.
     pub preparation: Preparation,
     /// Names of the classes.
@@ -109,9 +125,7 @@ pub struct Session<'t, 'a> {
     progress: &'a Progress,
     seen: RefCell<Seen>,
     pace: Pace,
-    started: Instant,
-    /// Seconds of earlier sittings.
-    before: f64,
+    clock: Clock,
     first_step: u64,
     /// When the warm-up was over.
     warm: Cell<Option<Instant>>,
@@ -143,17 +157,12 @@ impl<'t, 'a> Session<'t, 'a> {
             progress,
             seen: RefCell::default(),
             pace,
-            started: Instant::now(),
-            before: earlier.0,
+            clock: Clock::start(earlier.0),
             first_step,
             warm: Cell::default(),
             best_nlpp: earlier.1,
             evaluated_at: None,
         }
-    }
-
-    fn seconds(&self) -> f64 {
-        self.before + self.started.elapsed().as_secs_f64()
     }
 
     /// Steps between evaluations: a function of the plan, so that a resumed run keeps the rhythm.
@@ -162,16 +171,17 @@ impl<'t, 'a> Session<'t, 'a> {
     }
 
     /// Trains. Saves model and checkpoint before it returns.
-    pub fn run(mut self) -> Result<(Ending, Trainer<'t, Fused>, f64)> {
+    pub fn run(mut self) -> Result<Trained> {
         let mut checkpointed = Instant::now();
         loop {
             self.stretch(checkpointed)?;
             self.tell_troubles()?;
             let step = self.trainer.steps_taken();
-            if let Some((total, per_step)) = self.pace.plan(step, self.seconds(), self.trainer.total_steps())
+            if let Some((total, per_step)) =
+                self.pace.plan(step, self.clock.seconds(), self.trainer.total_steps())
             {
                 self.trainer.set_total_steps(total);
-                let seconds = self.seconds();
+                let seconds = self.clock.seconds();
                 let event = Event::Plan { step, seconds, seconds_per_step: per_step, total_steps: total };
                 self.events.emit(&event)?;
                 self.progress.note(&format!("plan: {total} steps, {:.1} ms each", 1e3 * per_step));
@@ -185,8 +195,8 @@ impl<'t, 'a> Session<'t, 'a> {
                 checkpointed = Instant::now();
             }
             if let Some(ending) = ending {
-                let seconds = self.seconds();
-                return Ok((ending, self.trainer, seconds));
+                let seconds = self.clock.seconds();
+                return Ok(Trained { ending, step, seconds, values: self.trainer.into_values() });
             }
         }
     }
@@ -196,9 +206,9 @@ impl<'t, 'a> Session<'t, 'a> {
         let every = self.evaluate_every();
         let (seen, images, progress) = (&self.seen, self.images, self.progress);
         let (pace, setup, first) = (&self.pace, self.setup, self.first_step);
-        let (before, started, warm) = (self.before, self.started, &self.warm);
+        let (clock, warm) = (self.clock, &self.warm);
         let due = |report: &StepReport| {
-            let seconds = before + started.elapsed().as_secs_f64();
+            let seconds = clock.seconds();
             report.step.is_multiple_of(every)
                 || checkpointed.elapsed() >= setup.checkpoint_every
                 || pace.is_due(report.step, seconds)
@@ -223,7 +233,7 @@ impl<'t, 'a> Session<'t, 'a> {
 
     fn ending(&self) -> Option<Ending> {
         let step = self.trainer.steps_taken();
-        if step >= self.trainer.total_steps() || self.pace.is_over(self.seconds()) {
+        if step >= self.trainer.total_steps() || self.pace.is_over(self.clock.seconds()) {
             Some(Ending::Finished)
         } else if interrupt::asked() {
             Some(Ending::Interrupted)
@@ -237,7 +247,7 @@ impl<'t, 'a> Session<'t, 'a> {
     fn tell_troubles(&mut self) -> Result<()> {
         for (step, what) in std::mem::take(&mut self.seen.borrow_mut().troubles) {
             self.progress.note(&format!("step {step}: {what}"));
-            let seconds = self.before + self.started.elapsed().as_secs_f64();
+            let seconds = self.clock.seconds();
             self.events.emit(&Event::Trouble { step, seconds, what })?;
         }
         Ok(())
@@ -249,9 +259,9 @@ impl<'t, 'a> Session<'t, 'a> {
         if self.evaluated_at.replace(step) == Some(step) {
             return Ok(());
         }
-        let seconds = self.seconds();
-        let (model, values) = (self.trainer.model(), self.trainer.values());
-        let held_out = self.setup.held_out.map(|data| Figures::of(model, values, data)).transpose()?;
+        let seconds = self.clock.seconds();
+        let (model, values, data) = (self.trainer.model(), self.trainer.values(), self.setup.held_out);
+        let held_out = self.clock.aside(|| data.map(|data| Figures::of(model, values, data)).transpose())?;
         let seen = self.seen.borrow();
         let row = seen.latest.row(step, seconds, held_out);
         let held_out = held_out
@@ -259,7 +269,8 @@ impl<'t, 'a> Session<'t, 'a> {
         self.progress.note(&format!("step {step}, {seconds:.1} s: {}{held_out}", seen.message()));
         self.setup.run.append_row(&row)?;
         self.events.emit(&Event::Evaluation(&row))?;
-        if row.held_out_nlpp.is_some_and(|n| self.best_nlpp.is_none_or(|best| n < best)) {
+        let is_best = row.held_out_nlpp.is_some_and(|n| self.best_nlpp.is_none_or(|best| n < best));
+        if self.setup.keep_best && is_best {
             self.best_nlpp = row.held_out_nlpp;
             self.save_model(&self.setup.run.best())?;
         }
@@ -274,7 +285,7 @@ impl<'t, 'a> Session<'t, 'a> {
 
     fn save(&mut self) -> Result<()> {
         self.save_model(&self.setup.run.model())?;
-        let (step, seconds) = (self.trainer.steps_taken(), self.seconds());
+        let (step, seconds) = (self.trainer.steps_taken(), self.clock.seconds());
         let checkpoint = Checkpoint {
             experiment: self.setup.experiment.clone(),
             data: self.setup.fingerprint.into(),

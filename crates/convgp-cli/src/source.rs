@@ -43,6 +43,10 @@ pub struct DataArgs {
     /// Make an unreadable image an error instead of skipping it.
     #[arg(long, help_heading = "Data")]
     pub strict: bool,
+    /// The only splits to open; all when empty.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub splits: Vec<SplitKind>,
 }
 
 /// How images are brought to one shape.
@@ -195,6 +199,7 @@ impl DataArgs {
             label_column: self.label_column.clone(),
             image_shape: shape.transpose().map_err(|e| usage(format!("--shape: {e}")))?,
             strict: self.strict,
+            splits: self.splits.clone(),
             ..OpenOptions::default()
         })
     }

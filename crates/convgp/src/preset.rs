@@ -10,19 +10,23 @@ use crate::likelihood::LikelihoodSpec;
 use crate::model::ComponentSpec;
 use crate::train::{ExperimentSpec, TrainSpec};
 use crate::views::{Pair, ViewSpec};
+use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use std::time::Duration;
 
 /// The paper's experiments by name.
-pub const PAPER: [(&str, &str); 13] = [
+pub const PAPER: [(&str, &str); 16] = [
     ("cifar-additive", include_str!("../specs/cifar-additive.toml")),
     ("cifar-colour-patch", include_str!("../specs/cifar-colour-patch.toml")),
+    ("cifar-located", include_str!("../specs/cifar-located.toml")),
+    ("cifar-located-rbf", include_str!("../specs/cifar-located-rbf.toml")),
     ("cifar-multichannel", include_str!("../specs/cifar-multichannel.toml")),
     ("cifar-weighted", include_str!("../specs/cifar-weighted.toml")),
     ("mnist-additive", include_str!("../specs/mnist-additive.toml")),
     ("mnist-flips", include_str!("../specs/mnist-flips.toml")),
     ("mnist-invariant", include_str!("../specs/mnist-invariant.toml")),
     ("mnist-located", include_str!("../specs/mnist-located.toml")),
+    ("mnist-located-rbf", include_str!("../specs/mnist-located-rbf.toml")),
     ("mnist-rbf", include_str!("../specs/mnist-rbf.toml")),
     ("mnist-weighted", include_str!("../specs/mnist-weighted.toml")),
     ("mnist-weighted-rbf", include_str!("../specs/mnist-weighted-rbf.toml")),
@@ -48,6 +52,8 @@ pub enum Named {
     WeightedRbf,
     /// Patches whose place matters too.
     Located,
+    /// The sum of located patches and whole images.
+    LocatedRbf,
     /// A function per pixel (grey), or per colour channel of a patch.
     Additive,
     /// Whole images, alike when flipped.
@@ -59,7 +65,8 @@ pub enum Named {
 }
 
 /// Where settings come from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Recipe {
     /// Softmax or probit with natural-gradient steps: minutes instead of hours.
     #[default]
@@ -111,12 +118,13 @@ impl FromStr for Recipe {
 
 impl Named {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Weighted,
         Self::Invariant,
         Self::Rbf,
         Self::WeightedRbf,
         Self::Located,
+        Self::LocatedRbf,
         Self::Additive,
         Self::Flips,
         Self::ColourPatch,
@@ -139,6 +147,7 @@ impl Named {
             Named::Rbf => ("rbf", "Whole images"),
             Named::WeightedRbf => ("weighted+rbf", "The sum of weighted patches and whole images"),
             Named::Located => ("located", "Patches whose place matters too"),
+            Named::LocatedRbf => ("located+rbf", "The sum of located patches and whole images"),
             Named::Additive => ("additive", "A function per pixel (grey), or per colour channel of a patch"),
             Named::Flips => ("flips", "Whole images, alike when flipped"),
             Named::ColourPatch => ("colour-patch", "Patches through all colours"),
@@ -153,7 +162,10 @@ impl Named {
             Named::Invariant => "mnist-invariant",
             Named::Rbf => "mnist-rbf",
             Named::WeightedRbf => "mnist-weighted-rbf",
+            Named::Located if colour => "cifar-located",
             Named::Located => "mnist-located",
+            Named::LocatedRbf if colour => "cifar-located-rbf",
+            Named::LocatedRbf => "mnist-located-rbf",
             Named::Additive if colour => "cifar-additive",
             Named::Additive => "mnist-additive",
             Named::Flips => "mnist-flips",
@@ -183,8 +195,12 @@ fn by_name<T: Copy>(
 
 /// Images below this side get 3x3 patches.
 const SMALL_SIDE: usize = 20;
-/// Kernel variance at which convolutions of the fast recipe start.
-const CONV_VARIANCE: f64 = 50.0;
+/// Kernel variances at which the fast recipe starts, of convolutions and of whole images: for classes, and for targets
+/// of unit size.
+const CONV_VARIANCE: [f64; 2] = [500.0, 50.0];
+const IMAGE_VARIANCE: [f64; 2] = [5.0, 1.0];
+/// Lengthscale of places at which it starts, as a part of the image's shorter side: three pixels of MNIST.
+const LOCATION: f64 = 3.0 / 28.0;
 /// A run shorter than this gets fewer inducing inputs than it could have.
 const SHORT: Duration = Duration::from_secs(600);
 /// Above this many inducing inputs natural steps are made smaller.
@@ -204,7 +220,7 @@ pub fn choose(
         let (named, why) = match (side, colour) {
             (..3, _) => (Named::Rbf, "images are too small for patches"),
             (_, true) => (Named::MultiChannel, "images have several channels"),
-            _ => (Named::Weighted, "images are grey"),
+            _ => (Named::Located, "images are grey"),
         };
         reasons.push(format!("model: {} ({why})", named.name()));
         named
@@ -233,7 +249,7 @@ pub fn choose(
     reasons.push(format!("inducing inputs: M = {inducing} ({why})"));
     experiment.model.likelihood = likelihood(data, recipe, &mut reasons);
     if recipe == Recipe::Fast {
-        experiment.model.components.iter_mut().for_each(|c| start_values(c, data));
+        experiment.model.components.iter_mut().for_each(|c| start_values(c, data, side));
         experiment.train = train(inducing, data.len());
         reasons.push(format!("training: natural gradients, steps of {}", experiment.train.natural.gamma));
     }
@@ -277,15 +293,18 @@ fn spread(y: &[f64]) -> f64 {
 }
 
 /// Starting values of the fast recipe.
-fn start_values(component: &mut ComponentSpec, data: &Dataset) {
-    let scale = match data.targets() {
-        Targets::Real(y) => spread(y).max(1e-6),
-        Targets::Classes { .. } => 1.0,
-    };
+fn start_values(component: &mut ComponentSpec, data: &Dataset, side: usize) {
     let patches = matches!(component.views, ViewSpec::Patches { .. });
-    let variance = if patches { CONV_VARIANCE } else { 1.0 };
+    let [of_classes, of_numbers] = if patches { CONV_VARIANCE } else { IMAGE_VARIANCE };
+    let (variance, scale) = match data.targets() {
+        Targets::Classes { .. } => (of_classes, 1.0),
+        Targets::Real(y) => (of_numbers, spread(y).max(1e-6)),
+    };
     component.kernel.variance = Some(variance * scale);
     component.white = component.white.map(|w| w * scale);
+    if let Some(location) = &mut component.location {
+        location.lengthscale = Some(Lengthscale::One(LOCATION * side as f64));
+    }
     if !patches && component.kernel.kind == "rbf" {
         component.kernel.lengthscale = Some(Lengthscale::Named(Median::Median));
     }
@@ -322,7 +341,7 @@ mod tests {
         let grey = choose(None, Recipe::Fast, &data((28, 28, 1), 30, classes(30, 10)), None).unwrap();
         assert_eq!(
             (grey.name.as_str(), &grey.experiment.model.likelihood),
-            ("weighted", &LikelihoodSpec::softmax(10))
+            ("located", &LikelihoodSpec::softmax(10))
         );
         let patch = |c: &Chosen| match &c.experiment.model.components[0].views {
             ViewSpec::Patches { patch, .. } => *patch,

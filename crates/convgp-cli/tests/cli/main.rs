@@ -11,4 +11,5 @@ mod new_user;
 mod options;
 mod outputs;
 mod report;
+mod reproduce;
 mod resume;

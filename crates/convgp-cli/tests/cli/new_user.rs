@@ -13,11 +13,11 @@ fn original_gz_files_in_a_folder() {
         "{}",
         ran.out
     );
-    for word in ["chosen: model: weighted (images are grey)", "softmax (10 classes)", "memory:", "step 40"] {
+    for word in ["chosen: model: located (images are grey)", "softmax (10 classes)", "memory:", "step 40"] {
         assert!(ran.err.contains(word), "{word}: {}", ran.err);
     }
     let run = desk.run_folder(1);
-    assert!(run.ends_with("0001-digits-weighted"));
+    assert!(run.ends_with("0001-digits-located"));
     for file in [
         "spec.toml",
         "run.json",
@@ -32,14 +32,14 @@ fn original_gz_files_in_a_folder() {
     let results = String::from_utf8(desk.run_file(1, "results.csv")).unwrap();
     assert_eq!(results.lines().count(), 4, "{results}");
     // A few dozen steps on 270 digits are far better than guessing.
-    let eval = desk.ok("eval runs/0001-digits-weighted digits --json");
+    let eval = desk.ok("eval runs/0001-digits-located digits --json");
     let error = lines(&eval.out)[0]["error"].as_f64().unwrap();
     assert!(error < 0.6, "{}", eval.out);
     let record: serde_json::Value = serde_json::from_slice(&desk.run_file(1, "run.json")).unwrap();
     assert_eq!(record["provenance"].as_array().unwrap().len(), 4);
     assert_eq!(record["images"], serde_json::json!([270, 30, 100]));
     // The spec that was written says everything: the same run from it gives the same model.
-    desk.ok("train digits --spec runs/0001-digits-weighted/spec.toml --validation 0.1 -q --no-report");
+    desk.ok("train digits --spec runs/0001-digits-located/spec.toml --validation 0.1 -q --no-report");
     assert_eq!(desk.run_file(1, "model.safetensors"), desk.run_file(2, "model.safetensors"));
     assert_eq!(desk.run_file(1, "spec.toml"), desk.run_file(2, "spec.toml"));
 }
@@ -66,7 +66,7 @@ fn a_parquet_file() {
     write::parquet(&desk.path("other.parquet"), &test).unwrap();
     let ran = desk.ok("train train.parquet --steps 5 -m 20 --batch 50 --no-report");
     assert!(ran.out.contains("training"), "{}", ran.out);
-    let eval = desk.ok("eval runs/0001-train-weighted/model.safetensors other.parquet");
+    let eval = desk.ok("eval runs/0001-train-located/model.safetensors other.parquet");
     assert!(eval.out.contains("100"), "{}", eval.out);
 }
 
@@ -81,5 +81,5 @@ fn a_time_limit_ends_the_run() {
     let planned = events.iter().rfind(|e| e["event"] == "plan").map(|e| e["total_steps"].as_u64());
     let time_is_up = end["seconds"].as_f64().unwrap() >= 2.0;
     assert!(time_is_up || planned == Some(end["step"].as_u64()), "{}", ran.out);
-    desk.ok("eval runs/0001-sample-weighted sample");
+    desk.ok("eval runs/0001-sample-located sample");
 }

@@ -11,10 +11,10 @@ use crate::rng::Rng;
 use crate::variational::{Form, PosteriorScratch, Variational};
 use std::borrow::Cow;
 
-/// Images that go through the covariances together.
+/// Images that go through covariances and posterior together.
 const CHUNK: usize = 128;
-/// Images that go through the posterior together, always: products of another width may round differently, so a
-/// narrower block is filled up with zeros.
+/// Chunks of the posterior are filled up with zeros to a multiple of this: products of a narrower or odd width may
+/// round differently.
 const COLUMNS: usize = 32;
 
 /// A model frozen at one parameter vector: `Kuu` is factorised once, images stream through in chunks. An image's
@@ -118,20 +118,22 @@ impl<'a, E: Engine> Predictor<'a, E> {
         self.model.check_images(images.shape())?;
         let (latents, components) = (self.variational.latents(), self.model.components().len());
         let mut pass = Pass::<E>::new(Batch::empty(images.shape()), components);
-        let mut block = vec![Cov::default(); components];
+        let mut padded = vec![Cov::default(); components];
         let all: Vec<usize> = (0..images.count()).collect();
         let mut out = Marginals::default();
         for chunk in all.chunks(CHUNK) {
             pass.batch.fill(images, chunk);
             self.covariances(need, only, &mut pass);
-            for start in (0..chunk.len()).step_by(COLUMNS) {
-                let width = COLUMNS.min(chunk.len() - start);
-                block.iter_mut().zip(&pass.cov).for_each(|(b, cov)| copy_columns(cov, start, width, b));
-                self.marginals(&block, need, &mut pass.posterior, &mut pass.marginals)?;
-                out.mean.extend_from_slice(&pass.marginals.mean[..width * latents]);
-                if need != Need::Mean {
-                    out.var.extend_from_slice(&pass.marginals.var[..width * latents]);
-                }
+            let cov = if chunk.len().is_multiple_of(COLUMNS) {
+                &pass.cov
+            } else {
+                padded.iter_mut().zip(&pass.cov).for_each(|(to, from)| pad(from, to));
+                &padded
+            };
+            self.marginals(cov, need, &mut pass.posterior, &mut pass.marginals)?;
+            out.mean.extend_from_slice(&pass.marginals.mean[..chunk.len() * latents]);
+            if need != Need::Mean {
+                out.var.extend_from_slice(&pass.marginals.var[..chunk.len() * latents]);
             }
         }
         Ok(out)
@@ -194,16 +196,17 @@ impl<'a, E: Engine> Predictor<'a, E> {
     }
 }
 
-/// Columns `start..start + width` of all covariances, filled up to [`COLUMNS`] with zeros.
-fn copy_columns(cov: &Cov, start: usize, width: usize, out: &mut Cov) {
-    out.resize(cov.kuf.len(), cov.kuf[0].rows(), COLUMNS);
-    for (from, to) in cov.kuf.iter().zip(&mut out.kuf) {
+/// A copy filled up with zeros to a multiple of [`COLUMNS`] images.
+fn pad(from: &Cov, to: &mut Cov) {
+    let (inducing, images) = (from.kuf[0].rows(), from.kff[0].len());
+    to.resize(from.kuf.len(), inducing, images.next_multiple_of(COLUMNS));
+    for (from, to) in from.kuf.iter().zip(&mut to.kuf) {
         to.fill(0.0);
-        (0..width).for_each(|n| to.col_mut(n).copy_from_slice(from.col(start + n)));
+        to.data_mut()[..from.data().len()].copy_from_slice(from.data());
     }
-    for (from, to) in cov.kff.iter().zip(&mut out.kff) {
+    for (from, to) in from.kff.iter().zip(&mut to.kff) {
         to.fill(0.0);
-        to[..width].copy_from_slice(&from[start..start + width]);
+        to[..images].copy_from_slice(from);
     }
 }
 

@@ -37,10 +37,10 @@ pub struct AdamSpec {
 }
 
 impl Default for AdamSpec {
-    /// The rates of our own MNIST runs: 0.03, weights three times that, 50 steps of warm-up, cosine to 5 %.
+    /// The rates of our own MNIST runs: 0.05, weights three times that, 50 steps of warm-up, cosine to 5 %.
     fn default() -> Self {
         Self {
-            rate: 0.03,
+            rate: 0.05,
             schedule: Schedule::WarmupCosine { warmup: 50, floor: 0.05 },
             kernel: 1.0,
             z: 1.0,

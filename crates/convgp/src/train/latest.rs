@@ -8,7 +8,7 @@ use serde::Serialize;
 const NEWEST: f64 = 0.05;
 
 /// One evaluation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
     /// Steps taken.
     pub step: u64,

@@ -102,7 +102,7 @@ pub struct NaturalSpec {
 
 impl Default for NaturalSpec {
     fn default() -> Self {
-        Self { gamma: 0.1, schedule: Schedule::WarmupCosine { warmup: 20, floor: 0.2 }, clip: true }
+        Self { gamma: 0.1, schedule: Schedule::WarmupCosine { warmup: 20, floor: 0.1 }, clip: true }
     }
 }
 
