@@ -28,9 +28,17 @@ __all__ = [
     "__version__",
     "core",
     "load",
+    "models",
     "read",
     "rectangles",
 ]
+
+
+def models() -> dict[str, str]:
+    """Names that ``model=`` takes, with a line about each; it also takes those of the paper's experiments, such as ``"mnist-weighted"``."""
+    from ._convgp import model_names
+
+    return dict(model_names())
 
 
 def load(path: str | PathLike[str]) -> ConvGPClassifier | ConvGPRegressor:

@@ -17,9 +17,8 @@ class ConvGPClassifier(ClassifierMixin, ConvGP):
     Parameters
     ----------
     model : str, path, dict, :class:`convgp.core.ModelSpec` or None
-        What to train: ``"weighted"``, ``"invariant"``, ``"rbf"``, ``"weighted+rbf"``, ``"located"``, ``"additive"``, ``"flips"``,
-        ``"colour-patch"``, ``"multi-channel"``; one of the paper's experiments such as ``"mnist-weighted"``; the path of a TOML file; a
-        spec. Chosen from the data if ``None``.
+        What to train: a name such as ``"weighted"`` or ``"rbf"`` (:func:`convgp.models` lists them), one of the paper's experiments such
+        as ``"mnist-weighted"``, the path of a TOML file, or a spec. Chosen from the data if ``None``.
     image_shape : (H, W) or (H, W, C), optional
         Shape of images given as rows. Rows without a shape are vectors of numbers.
     recipe : {"fast", "paper"}
