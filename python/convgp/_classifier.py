@@ -76,7 +76,7 @@ class ConvGPClassifier(ClassifierMixin, ConvGP):
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has one class, {self.classes_[0]!r}; classification needs at least 2 classes")
+            raise ValueError(f"y has one class, {self.classes_.tolist()[0]!r}; classification needs at least 2 classes")
         return self._with_targets(X, y)
 
     def _with_targets(self, X: np.ndarray, y: np.ndarray) -> _convgp.Data:
@@ -90,7 +90,7 @@ class ConvGPClassifier(ClassifierMixin, ConvGP):
         labels = order[np.minimum(place, len(order) - 1)]
         strange = self.classes_[labels] != y
         if np.any(strange):
-            raise ValueError(f"y has the class {y[strange][0]!r}; the classes are {list(self.classes_)}")
+            raise ValueError(f"y has the class {y[strange].tolist()[0]!r}; the classes are {self.classes_.tolist()}")
         return labels.astype(np.uint32)
 
     def _likelihood(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class ConvGPClassifier(ClassifierMixin, ConvGP):
             check_classification_targets(y)
             self.classes_ = np.unique(classes)
         elif classes is not None and not np.array_equal(np.unique(classes), np.sort(self.classes_)):
-            raise ValueError(f"classes are {list(classes)}; those of the first call were {list(self.classes_)}")
+            raise ValueError(f"classes are {list(classes)}; those of the first call were {self.classes_.tolist()}")
         self._partial_fit(X, y, n_total)
         return self
 
@@ -127,7 +127,8 @@ class ConvGPClassifier(ClassifierMixin, ConvGP):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every image."""
-        return self.classes_[self._ask("classes", X)]
+        numbers = self._ask("classes", X)
+        return self.classes_[numbers]
 
     def calibrate(self, X: Any, y: Any, *, risk: float = 0.01) -> ConvGPClassifier:
         """Sets the confidence from which on ``answer`` answers, so that on these images at most a fraction ``risk`` of the answers is

@@ -22,9 +22,8 @@ from ._report import Figure, Report
 SHARE_IMAGES = 200
 #: Images of one exact evaluation of the bound that are in memory together.
 CHUNK = 256
-#: Training sets of at most so many numbers get fewer steps than larger ones.
-SMALL = 50_000
-SMALL_STEPS = 300
+#: Training sets of at most so many numbers get so many steps; larger ones what their model's settings say.
+SMALL_STEPS = ((10_000, 100), (100_000, 300))
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -222,7 +221,7 @@ class ConvGP(BaseEstimator):
         """Steps to take; ``None`` where the model's own settings or the time decide."""
         if self.steps is not None or self.time is not None or self.model is not None:
             return self.steps
-        return SMALL_STEPS if X.size <= SMALL else None
+        return next((steps for size, steps in SMALL_STEPS if X.size <= size), None)
 
     def fit(
         self,

@@ -106,7 +106,7 @@ fn access(path: &Path, source: &std::io::Error) -> PyErr {
         Some(code) => {
             let text = source.to_string();
             let text = text.split(" (os error").next().unwrap_or_default().to_string();
-            PyOSError::new_err((code, text, path.to_path_buf()))
+            PyOSError::new_err((code, text, path.as_os_str().to_os_string()))
         }
         None => std::io::Error::new(source.kind(), format!("{}: {source}", path.display())).into(),
     }

@@ -26,7 +26,7 @@ def digits():
 @pytest.fixture(scope="session")
 def classifier(digits):
     """A fitted classifier of those."""
-    return convgp.ConvGPClassifier(steps=60, random_state=0).fit(*digits)
+    return convgp.ConvGPClassifier("weighted", steps=60, random_state=0).fit(*digits)
 
 
 @pytest.fixture(scope="session")

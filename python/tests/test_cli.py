@@ -38,7 +38,7 @@ def data(tmp_path_factory):
 
 def test_a_model_of_ours_predicts_the_same_there(data):
     folder, X, y, labels = data
-    model = convgp.ConvGPClassifier(steps=40, random_state=0).fit(X, labels)
+    model = convgp.ConvGPClassifier("weighted", steps=40, random_state=0).fit(X, labels)
     model.save(folder / "ours.safetensors")
     rows, p, names = predictions(folder / "ours.safetensors", folder / "train.npz")
     assert [int(name) for name in names] == list(model.classes_)
@@ -51,18 +51,18 @@ def test_a_model_of_ours_predicts_the_same_there(data):
 
 def test_a_model_of_theirs_predicts_the_same_here(data):
     folder, X, _, labels = data
-    run("train", "train.npz", "--steps", 30, "--seed", 4, "--no-report", "--quiet", "--name", "theirs", cwd=folder)
+    run("train", "train.npz", "--model", "weighted", "--steps", 30, "--seed", 4, "--no-report", "--quiet", "--name", "theirs", cwd=folder)
     (file,) = (folder / "runs").glob("*theirs/model.safetensors")
     theirs = convgp.load(file)
     _, p, _ = predictions(file, folder / "train.npz")
     assert np.array_equal(p, theirs.predict_proba(X))
-    ours = convgp.ConvGPClassifier(steps=30, random_state=4).fit(X, labels)
+    ours = convgp.ConvGPClassifier("weighted", steps=30, random_state=4).fit(X, labels)
     assert np.array_equal(ours.predict_proba(X), p), "the same seed gives the same model"
 
 
 def test_the_threshold_of_unknown_goes_both_ways(data):
     folder, X, _, labels = data
-    model = convgp.ConvGPClassifier(steps=10, random_state=0).fit(X, labels).calibrate(X, labels, risk=0.02)
+    model = convgp.ConvGPClassifier("weighted", steps=10, random_state=0).fit(X, labels).calibrate(X, labels, risk=0.02)
     model.save(folder / "sure.safetensors")
     rows, _, _ = predictions(folder / "sure.safetensors", folder / "train.npz")
     assert [row["class"] for row in rows] == [str(answer) for answer in model.answer(X)]
@@ -80,7 +80,7 @@ def test_folders_are_read_the_same(data, tmp_path):
         image.fromarray(pixels).save(tmp_path / "pets" / name / f"{n:02}.png")
     X, y = convgp.read(tmp_path / "pets", size=(12, 12))["train"]
     assert X.shape == (24, 12, 12, 3) and set(y) == {"cats", "dogs"}
-    model = convgp.ConvGPClassifier(steps=5, inducing=8, random_state=0).fit(X, y)
+    model = convgp.ConvGPClassifier("weighted", steps=5, inducing=8, random_state=0).fit(X, y)
     model.save(tmp_path / "pets.safetensors")
     rows, p, _ = predictions(tmp_path / "pets.safetensors", tmp_path / "pets")
     assert np.array_equal(p, model.predict_proba(X)) and [row["label"] for row in rows] == list(y)

@@ -35,7 +35,7 @@ from convgp import ConvGPClassifier, ConvGPRegressor, core
 )
 def test_settings(digits, settings, words):
     with pytest.raises(ValueError, match=words):
-        ConvGPClassifier(**{"steps": 2, "random_state": 0, **settings}).fit(*digits)
+        ConvGPClassifier(**{"model": "weighted", "steps": 2, "random_state": 0, **settings}).fit(*digits)
 
 
 def test_files(tmp_path, digits):
@@ -47,7 +47,7 @@ def test_files(tmp_path, digits):
     with pytest.raises(ValueError, match="broken.safetensors: not a readable model"):
         convgp.load(broken)
     with pytest.raises(OSError):
-        ConvGPClassifier(steps=1, random_state=0).fit(*digits).save(tmp_path / "no" / "place.safetensors")
+        ConvGPClassifier("weighted", steps=1, random_state=0).fit(*digits).save(tmp_path / "no" / "place.safetensors")
     with pytest.raises(FileNotFoundError):
         ConvGPClassifier(tmp_path / "none.toml").fit(*digits)
     with pytest.raises(FileNotFoundError):
@@ -70,7 +70,7 @@ def test_images(classifier, digits):
 
 def test_pixels_on_another_scale():
     X, y = convgp.rectangles(60, seed=0)
-    model = ConvGPClassifier(steps=1, random_state=0).fit(X, y)
+    model = ConvGPClassifier("weighted", steps=1, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="same scale"):
         model.predict(X.astype(float))
 
@@ -107,7 +107,7 @@ import sys
 sys.modules["sklearn"] = None
 import numpy as np, pickle, convgp
 X, y = convgp.rectangles(60, seed=0)
-model = convgp.ConvGPClassifier(steps=3, random_state=0).fit(X, y)
+model = convgp.ConvGPClassifier("weighted", steps=3, random_state=0).fit(X, y)
 assert pickle.loads(pickle.dumps(model)).score(X, y) == model.score(X, y)
 assert model.get_params()["steps"] == 3 and "steps=3" in repr(model)
 assert model.set_params(steps=4).steps == 4

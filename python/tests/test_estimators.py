@@ -21,12 +21,17 @@ def test_it_learns_and_says_what_it_learned(classifier, digits):
     assert classifier.n_features_in_ == 81 and classifier.image_shape_ == (9, 9, 1)
     assert classifier.n_iter_ == 60 and np.isfinite(classifier.elbo_)
     assert classifier.nlpp(X, y) < 0.5
-    assert any(reason.startswith("model: weighted") for reason in classifier.reasons_)
+    assert "likelihood: probit (two classes)" in classifier.reasons_
+
+
+def test_a_model_is_chosen_from_the_data(digits):
+    model = ConvGPClassifier(steps=1, inducing=4, random_state=0).fit(*digits)
+    assert model.reasons_[0].startswith("model: ") and model.reasons_[0].endswith("(images are grey)")
 
 
 def test_images_and_rows_are_the_same(classifier, digits):
     X, y = digits
-    rows = ConvGPClassifier(steps=60, random_state=0, image_shape=(9, 9)).fit(X.reshape(60, -1), y)
+    rows = ConvGPClassifier("weighted", steps=60, random_state=0, image_shape=(9, 9)).fit(X.reshape(60, -1), y)
     assert np.array_equal(rows.predict_proba(X), classifier.predict_proba(X.reshape(60, 81)))
     channels = classifier.predict_proba(X[..., None])
     assert np.array_equal(channels, classifier.predict_proba(X))
@@ -35,16 +40,16 @@ def test_images_and_rows_are_the_same(classifier, digits):
 def test_results_depend_on_the_seed_alone(classifier, digits):
     X, y = digits
     for settings in [{"n_jobs": 1}, {"n_jobs": 2}, {"n_jobs": -1}]:
-        again = ConvGPClassifier(steps=60, random_state=0, **settings).fit(X, y)
+        again = ConvGPClassifier("weighted", steps=60, random_state=0, **settings).fit(X, y)
         assert np.array_equal(again.predict_proba(X), classifier.predict_proba(X))
-    other = ConvGPClassifier(steps=60, random_state=1).fit(X, y)
+    other = ConvGPClassifier("weighted", steps=60, random_state=1).fit(X, y)
     assert not np.array_equal(other.predict_proba(X), classifier.predict_proba(X))
 
 
 def test_bytes_stand_for_fractions():
     X, y = convgp.rectangles(60, seed=3)
     assert X.dtype == np.uint8 and set(y) == {"wide", "tall"}
-    fit = lambda images: ConvGPClassifier(steps=5, random_state=0).fit(images, y).predict_proba(X)  # noqa: E731
+    fit = lambda images: ConvGPClassifier("weighted", steps=5, random_state=0).fit(images, y).predict_proba(X)  # noqa: E731
     assert np.array_equal(fit(X), fit(X / 255.0))
 
 
@@ -63,7 +68,7 @@ def test_regression(regressor, waves):
 def test_history_becomes_arrays_and_a_frame(digits):
     pandas = pytest.importorskip("pandas")
     X, y = digits
-    model = ConvGPClassifier(steps=40, evaluate_every=10, random_state=0).fit(X, y, eval_set=(X, y))
+    model = ConvGPClassifier("weighted", steps=40, evaluate_every=10, random_state=0).fit(X, y, eval_set=(X, y))
     history = model.history_
     assert [row["step"] for row in history] == [10, 20, 30, 40]
     assert history["held_out_error"][-1] == 1.0 - model.score(X, y)
@@ -79,13 +84,13 @@ def test_callbacks_see_rows_and_may_stop(digits):
     X, y = digits
     seen = []
     stop = lambda row: seen.append(row["step"]) or row["step"] >= 20  # noqa: E731
-    model = ConvGPClassifier(steps=1000, evaluate_every=10, random_state=0).fit(X, y, callbacks=stop)
+    model = ConvGPClassifier("weighted", steps=1000, evaluate_every=10, random_state=0).fit(X, y, callbacks=stop)
     assert seen == [10, 20] and model.n_iter_ == 20
 
     def fails(row):
         raise RuntimeError("enough")
 
-    model = ConvGPClassifier(steps=1000, evaluate_every=10, random_state=0)
+    model = ConvGPClassifier("weighted", steps=1000, evaluate_every=10, random_state=0)
     with pytest.raises(RuntimeError, match="enough"):
         model.fit(X, y, callbacks=[fails])
     assert model.predict(X).shape == (60,), "what was trained so far can be used"
@@ -93,13 +98,13 @@ def test_callbacks_see_rows_and_may_stop(digits):
 
 def test_time_is_kept(digits):
     X, y = digits
-    model = ConvGPClassifier(time="0.3s", random_state=0).fit(X, y)
+    model = ConvGPClassifier("weighted", time="0.3s", random_state=0).fit(X, y)
     assert 0.1 < model.history_[-1]["seconds"] < 3.0 and model.n_iter_ > 3
 
 
 def test_warm_start_goes_on(digits):
     X, y = digits
-    model = ConvGPClassifier(steps=20, warm_start=True, random_state=0).fit(X, y)
+    model = ConvGPClassifier("weighted", steps=20, warm_start=True, random_state=0).fit(X, y)
     before = model.elbo(X, y)
     model.fit(X, y)
     assert model.n_iter_ == 40 and model.elbo(X, y) > before
@@ -109,7 +114,7 @@ def test_warm_start_goes_on(digits):
 
 def test_streams(digits, waves):
     X, y = digits
-    model = ConvGPClassifier(batch_size=20, random_state=0)
+    model = ConvGPClassifier("weighted", batch_size=20, random_state=0)
     with pytest.raises(ValueError, match="classes"):
         model.partial_fit(X[:20], y[:20])
     for _ in range(30):
@@ -151,7 +156,7 @@ def test_files_come_back(classifier, regressor, digits, waves, tmp_path):
 
 def test_whole_numbers_stay_numbers_in_files(digits, tmp_path):
     X, y = digits
-    model = ConvGPClassifier(steps=2, random_state=0).fit(X, np.where(y == "down", 7, -2))
+    model = ConvGPClassifier("weighted", steps=2, random_state=0).fit(X, np.where(y == "down", 7, -2))
     model.save(tmp_path / "m.safetensors")
     assert convgp.load(tmp_path / "m.safetensors").classes_.tolist() == [-2, 7]
 
@@ -189,16 +194,16 @@ def test_looking_in(classifier, digits):
 def test_reports_and_figures(classifier, regressor, digits, waves, tmp_path):
     X, y = digits
     report = classifier.report(X, y, title="Stripes <&>")
-    assert {"reliability", "confusion", "weights"} <= set(report.figures)
-    figure = report.figure("weights")
+    assert {"reliability", "confusion", "weights-0"} <= set(report.figures)
+    figure = report.figure("weights-0")
     assert figure.startswith(b"\x89PNG") and figure._repr_png_() == bytes(figure)
-    with pytest.raises(ValueError, match="there are .*weights"):
+    with pytest.raises(ValueError, match="there are .*weights-0"):
         report.figure("weight")
     assert "Stripes &lt;&amp;&gt;" in report.html() and report._repr_html_().startswith("<iframe srcdoc=")
     report.save(tmp_path / "report")
     assert (tmp_path / "report" / "report.html").read_text() == report.html()
-    assert (tmp_path / "report" / "figures" / "weights.png").read_bytes() == figure
-    assert classifier.figure("weights").startswith(b"\x89PNG")
+    assert (tmp_path / "report" / "figures" / "weights-0.png").read_bytes() == figure
+    assert classifier.figure("weights-0").startswith(b"\x89PNG")
     assert "root mean square error" in regressor.report(*waves).html()
 
 
@@ -206,8 +211,8 @@ def test_reports_and_figures(classifier, regressor, digits, waves, tmp_path):
 def test_progress_can_be_shown(digits, capsys, verbose, monkeypatch):
     if verbose == 2:
         monkeypatch.setitem(__import__("sys").modules, "tqdm.auto", None)
-    ConvGPClassifier(steps=20, random_state=0, verbose=verbose).fit(*digits)
-    assert "weighted" in capsys.readouterr().err
+    ConvGPClassifier("weighted", steps=20, random_state=0, verbose=verbose).fit(*digits)
+    assert "inducing inputs" in capsys.readouterr().err
 
 
 def test_models_by_name_dict_and_file(digits, tmp_path):
@@ -245,6 +250,6 @@ def test_models_by_name_dict_and_file(digits, tmp_path):
 def test_colour(digits):
     draw = np.random.default_rng(2)
     X, y = draw.integers(0, 255, (24, 8, 8, 3), dtype=np.uint8), np.arange(24) % 3
-    model = ConvGPClassifier(steps=3, inducing=6, random_state=0).fit(X, y)
+    model = ConvGPClassifier("multi-channel", steps=3, inducing=6, random_state=0).fit(X, y)
     assert model.patch_weights_["conv"].shape == (3, 1, 6, 6) and model.predict_proba(X).shape == (24, 3)
     assert len(model.explain(X[:1])[0].parts) == 3

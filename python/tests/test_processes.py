@@ -20,7 +20,7 @@ CTRL_C = """
 import _thread, threading, time
 import convgp
 X, y = convgp.rectangles(200, seed=0)
-model = convgp.ConvGPClassifier(steps=10**9, random_state=0)
+model = convgp.ConvGPClassifier("weighted", steps=10**9, random_state=0)
 threading.Timer(1.0, _thread.interrupt_main).start()
 try:
     model.fit(X, y)
@@ -43,7 +43,7 @@ def test_a_signal_handler_is_heard(digits):
     old = signal.signal(signal.SIGALRM, handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
-        model = ConvGPClassifier(steps=10**9, random_state=0)
+        model = ConvGPClassifier("weighted", steps=10**9, random_state=0)
         with pytest.raises(TimeoutError, match="rung"):
             model.fit(*digits)
         assert model.predict(digits[0]).shape == (60,)
@@ -61,7 +61,7 @@ def test_the_interpreter_is_free_meanwhile(digits):
 
     thread = threading.Thread(target=tick)
     thread.start()
-    ConvGPClassifier(time=1.0, random_state=0).fit(*digits)
+    ConvGPClassifier("weighted", time=1.0, random_state=0).fit(*digits)
     stop.set()
     thread.join()
     # A locked interpreter would let the other thread run between chunks only, twenty times a second.
@@ -78,14 +78,14 @@ def test_threads_may_predict_together(classifier, digits):
 
 
 def _fit_in_child(queue, X, y):
-    queue.put(ConvGPClassifier(steps=20, random_state=0).fit(X, y).predict_proba(X))
+    queue.put(ConvGPClassifier("weighted", steps=20, random_state=0).fit(X, y).predict_proba(X))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_work_goes_on_after_a_fork(digits):
     X, y = digits
-    here = ConvGPClassifier(steps=20, random_state=0).fit(X, y).predict_proba(X)
+    here = ConvGPClassifier("weighted", steps=20, random_state=0).fit(X, y).predict_proba(X)
     context = multiprocessing.get_context("fork")
     for _ in range(3):
         queue = context.Queue()
@@ -94,7 +94,7 @@ def test_work_goes_on_after_a_fork(digits):
         assert np.array_equal(queue.get(timeout=120), here)
         child.join(timeout=120)
         assert child.exitcode == 0
-    assert np.array_equal(ConvGPClassifier(steps=20, random_state=0).fit(X, y).predict_proba(X), here)
+    assert np.array_equal(ConvGPClassifier("weighted", steps=20, random_state=0).fit(X, y).predict_proba(X), here)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -119,7 +119,7 @@ def test_memory_does_not_grow_over_a_hundred_fits():
 
     def fits(count):
         for _ in range(count):
-            model = ConvGPClassifier(steps=2, inducing=20, random_state=0).fit(X, y)
+            model = ConvGPClassifier("rbf", steps=2, inducing=20, random_state=0).fit(X, y)
             model.predict_proba(X[:50])
         gc.collect()
         return _resident()

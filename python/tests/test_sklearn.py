@@ -31,13 +31,13 @@ def test_clone_and_parameters(classifier):
 def test_grid_search(digits):
     X, y = digits
     grid = {"inducing": [4, 16], "model": ["weighted", "rbf"]}
-    search = GridSearchCV(ConvGPClassifier(steps=30, random_state=0), grid, cv=3).fit(X, y)
+    search = GridSearchCV(ConvGPClassifier("weighted", steps=30, random_state=0), grid, cv=3).fit(X, y)
     assert search.best_score_ > 0.8 and search.best_estimator_.predict(X).shape == y.shape
 
 
 def test_grid_search_in_processes(digits):
     X, y = digits
-    estimator = ConvGPClassifier(steps=10, random_state=0, n_jobs=1)
+    estimator = ConvGPClassifier("weighted", steps=10, random_state=0, n_jobs=1)
     scores = cross_val_score(estimator, X, y, cv=2, n_jobs=2)
     assert np.array_equal(scores, cross_val_score(estimator, X, y, cv=2))
 
@@ -47,13 +47,14 @@ def test_pipeline(digits):
     images = make_pipeline(
         FunctionTransformer(lambda X: X.reshape(len(X), -1)),
         StandardScaler(),
-        ConvGPClassifier(steps=60, random_state=0, image_shape=(9, 9)),
+        ConvGPClassifier("weighted", steps=60, random_state=0, image_shape=(9, 9)),
     )
     assert images.fit(X, y).score(X, y) > 0.9
 
 
 def test_calibration(digits):
     X, y = digits
-    calibrated = CalibratedClassifierCV(ConvGPClassifier(steps=30, random_state=0), cv=2).fit(X.reshape(60, -1), y)
+    estimator = ConvGPClassifier("weighted", steps=30, random_state=0, image_shape=(9, 9))
+    calibrated = CalibratedClassifierCV(estimator, cv=2).fit(X.reshape(60, -1), y)
     p = calibrated.predict_proba(X.reshape(60, -1))
     assert p.shape == (60, 2) and np.allclose(p.sum(axis=1), 1.0)
