@@ -11,26 +11,34 @@ pub fn check() -> Result<()> {
     cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "--deny warnings")])
 }
 
-/// The checks, then every test of the workspace, doc-tests included, then reports in a browser.
+/// The checks, then every test of the workspace, doc-tests included, then reports in a browser, then the Python package.
 pub fn test() -> Result<()> {
     check()?;
     cargo(&["test", "--workspace"], &[])?;
-    crate::browser::test()
+    crate::browser::test()?;
+    crate::python::test()
+}
+
+/// The folder of the workspace.
+pub fn root() -> Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")
 }
 
 /// Runs cargo in the workspace, showing its output; fails if it does.
-#[allow(clippy::print_stderr)] // says what runs, as make does
 pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
-    let line = format!("cargo {}", arguments.join(" "));
-    eprintln!("$ {line}");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(program)
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .current_dir(root)
-        .status()
-        .with_context(|| format!("`{line}` could not be started"))?;
+    run(Command::new(program).args(arguments).envs(environment.iter().copied()))
+}
+
+/// Runs a command in the workspace, showing its output; fails if it does.
+#[allow(clippy::print_stderr)] // says what runs, as make does
+pub fn run(command: &mut Command) -> Result<()> {
+    let name = Path::new(command.get_program()).file_stem().unwrap_or_default();
+    let words = std::iter::once(name).chain(command.get_args()).map(|word| word.to_string_lossy());
+    let line = words.collect::<Vec<_>>().join(" ");
+    eprintln!("$ {line}");
+    let status = command.current_dir(root()?).status();
+    let status = status.with_context(|| format!("`{line}` could not be started"))?;
     ensure!(status.success(), "`{line}` failed");
     Ok(())
 }

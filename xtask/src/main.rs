@@ -4,6 +4,7 @@ mod bench;
 mod browser;
 mod checks;
 mod fixtures;
+mod python;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -20,8 +21,10 @@ struct Arguments {
 enum Command {
     /// Format, lints and documentation, warnings denied
     Check,
-    /// Everything CI runs: `check`, all tests and doc-tests, then reports in a browser where there is one
+    /// Everything CI runs: `check`, all tests and doc-tests, then reports in a browser and the Python package where there are those
     Test,
+    /// Write python/convgp/_convgp.pyi, the types of the native half of the Python package, from the code
+    Stub,
     /// Compare with golden files (schema: fixtures/README.md); fails past the tolerances stated there
     Fixtures {
         /// Files, or directories of `.json` files
@@ -45,6 +48,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::Check => checks::check()?,
         Command::Test => checks::test()?,
+        Command::Stub => python::write_stub()?,
         Command::Fixtures { paths, engine } => return fixtures::run(&paths, engine),
         Command::Bench(options) => bench::run(&options)?,
         Command::BenchChild { job } => bench::child::run(&job)?,

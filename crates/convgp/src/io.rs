@@ -150,13 +150,13 @@ fn with_contents<T>(
     let header = serde_json::to_string(&header).expect("a header has nothing JSON cannot hold");
     let tensor = |e: &Entry| {
         let numbers = Numbers::Double(e.slot.of(&values));
-        (e.name.clone(), Tensor { shape: shape(model, e), numbers })
+        (e.name.clone(), Tensor { shape: parameter_shape(model, e), numbers })
     };
     put(header, layout.entries().iter().map(tensor).collect())
 }
 
-/// Inducing inputs are `M x E`, means `L x Mtot`, factors `L x packed`; everything else is flat.
-fn shape(model: &Model, entry: &Entry) -> Vec<usize> {
+/// Shape of a parameter as an array: inducing inputs are `M x E`, means `L x Mtot`, factors `L x packed`; everything else is flat.
+pub fn parameter_shape(model: &Model, entry: &Entry) -> Vec<usize> {
     let (len, v) = (entry.slot.len(), model.variational());
     let rows = if let Some(c) = model.components().iter().find(|c| c.z_slot() == entry.slot) {
         c.inducing()

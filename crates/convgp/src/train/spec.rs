@@ -1,7 +1,7 @@
 //! Settings of a training run.
 
 use crate::Model;
-use crate::data::Dataset;
+use crate::data::{Dataset, Images};
 use crate::model::ModelSpec;
 use crate::optim::{AdamSpec, Schedule};
 use crate::rng::Rng;
@@ -29,10 +29,14 @@ impl ExperimentSpec {
 
     /// The model with its initial parameters, a function of spec, data and seed.
     pub fn initial_model(&self, data: &Dataset) -> crate::Result<(Model, Vec<f64>)> {
-        let rng = &mut Rng::stream(self.train.seed, INITIAL_STREAM);
-        let (model, values) = Model::new(&self.model, Some(data.images()), rng)?;
+        let (model, values) = self.initial_parameters(data.images())?;
         model.likelihood().check_targets(data.targets())?;
         Ok((model, values))
+    }
+
+    /// The same from images alone.
+    pub fn initial_parameters(&self, images: &Images) -> crate::Result<(Model, Vec<f64>)> {
+        Model::new(&self.model, Some(images), &mut Rng::stream(self.train.seed, INITIAL_STREAM))
     }
 }
 

@@ -1,0 +1,45 @@
+"""The regressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _convgp
+from ._compat import RegressorMixin
+from ._estimator import ConvGP
+
+
+class ConvGPRegressor(RegressorMixin, ConvGP):
+    """Convolutional Gaussian process regressor: Gaussian noise around a function with a prior mean of zero.
+
+    Parameters and attributes are those of :class:`ConvGPClassifier`, without classes.
+    """
+
+    _numeric_targets = True
+
+    def _first_data(self, X: np.ndarray, y: np.ndarray) -> _convgp.Data:
+        return self._with_targets(X, y)
+
+    def _with_targets(self, X: np.ndarray, y: np.ndarray) -> _convgp.Data:
+        return _convgp.Data(X, self.image_shape_, values=np.ascontiguousarray(y, dtype=np.float64))
+
+    def _likelihood(self) -> dict[str, Any]:
+        return {"type": "gaussian"}
+
+    def partial_fit(self, X: Any, y: Any, *, n_total: int | None = None) -> ConvGPRegressor:
+        """One step for every ``batch_size`` of these images: see :meth:`ConvGPClassifier.partial_fit`."""
+        X, y = self._training_rows(X, y, reset=not self.__sklearn_is_fitted__())
+        self._partial_fit(X, y, n_total)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Means of the targets; with ``return_std`` also their standard deviations, noise included."""
+        mean, variance = self._ask("mean_and_variance", X)
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    def _take(self, native: _convgp.Model) -> None:
+        super()._take(native)
+        if native.class_names:
+            raise ValueError("the model predicts classes; load it with ConvGPClassifier")

@@ -1,0 +1,146 @@
+//! Asking a model.
+
+use crate::arrays::{Array, array};
+use crate::data::Data;
+use crate::failure::Outcome;
+use crate::model::Model;
+use crate::pool::run;
+use convgp::cov::Fused;
+use convgp::data::Images;
+use convgp::likelihood::{Marginals, Predictive};
+use convgp::metrics::{most_probable, nlpp};
+use convgp::model::Predictor;
+use convgp::rng::Rng;
+use pyo3::prelude::*;
+
+/// Images between two looks at Ctrl-C. An image's answer does not depend on which others are predicted with it.
+const CHUNK: usize = 1024;
+
+/// Mean and variance, each an array.
+type MeanAndVariance<'py> = (Array<'py>, Array<'py>);
+
+#[pymethods]
+impl Model {
+    /// Class probabilities, `images x classes`.
+    #[pyo3(signature = (data, *, threads=None))]
+    fn probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Data,
+        threads: Option<usize>,
+    ) -> Outcome<Array<'py>> {
+        match self.predictive(py, data, threads)? {
+            Predictive::Classes { probabilities, classes } => {
+                let rows = probabilities.len() / classes;
+                Ok(array(py, probabilities, &[rows, classes])?)
+            }
+            Predictive::Real { .. } => {
+                Err(convgp::Error::from(convgp::inspect::InspectError::NotClasses).into())
+            }
+        }
+    }
+
+    /// The most probable class of every image, as a number.
+    #[pyo3(signature = (data, *, threads=None))]
+    fn classes<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Data,
+        threads: Option<usize>,
+    ) -> Outcome<Bound<'py, numpy::PyArray1<usize>>> {
+        let probabilities = self.probabilities(py, data, threads)?;
+        let classes = self.saved.class_names.len();
+        use numpy::PyArrayMethods;
+        let rows = probabilities.to_vec().map_err(PyErr::from)?;
+        Ok(numpy::PyArray1::from_iter(py, rows.chunks_exact(classes).map(most_probable)))
+    }
+
+    /// Mean and variance of a real target, one per image.
+    #[pyo3(signature = (data, *, threads=None))]
+    fn mean_and_variance<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Data,
+        threads: Option<usize>,
+    ) -> Outcome<MeanAndVariance<'py>> {
+        match self.predictive(py, data, threads)? {
+            Predictive::Real { mean, var } => {
+                let shape = [mean.len()];
+                Ok((array(py, mean, &shape)?, array(py, var, &shape)?))
+            }
+            Predictive::Classes { .. } => {
+                Err(crate::failure::Failure::Value("the model predicts classes, not real numbers".into()))
+            }
+        }
+    }
+
+    /// Means and variances of the latent functions, `images x latents` each.
+    #[pyo3(signature = (data, *, threads=None))]
+    fn latent_marginals<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Data,
+        threads: Option<usize>,
+    ) -> Outcome<MeanAndVariance<'py>> {
+        let Marginals { mean, var } = self.marginals(py, &data.images, threads)?;
+        let shape = [data.images.count(), self.saved.model.likelihood().latents()];
+        Ok((array(py, mean, &shape)?, array(py, var, &shape)?))
+    }
+
+    /// Joint draws of the latent functions at the images, `draws x images x latents`.
+    #[pyo3(signature = (data, draws, seed, *, threads=None))]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Data,
+        draws: usize,
+        seed: u64,
+        threads: Option<usize>,
+    ) -> Outcome<Array<'py>> {
+        let numbers = run(py, threads, || {
+            let engine = Fused::<f32>::default();
+            let joint =
+                Predictor::new(&self.saved.model, &engine, &self.saved.values)?.joint(&data.images)?;
+            Ok(joint.sample(draws, &mut Rng::new(seed))?.concat())
+        })?;
+        let latents = self.saved.model.likelihood().latents();
+        Ok(array(py, numbers, &[draws, data.images.count(), latents])?)
+    }
+
+    /// Mean of `-log p(y | x)` over images with targets.
+    #[pyo3(signature = (data, *, threads=None))]
+    fn nlpp(&self, py: Python<'_>, data: &Data, threads: Option<usize>) -> Outcome<f64> {
+        let dataset = data.dataset()?;
+        run(py, threads, || {
+            let engine = Fused::<f32>::default();
+            let predictor = Predictor::new(&self.saved.model, &engine, &self.saved.values)?;
+            Ok(nlpp(&predictor.log_density(&dataset)?))
+        })
+    }
+}
+
+impl Model {
+    fn predictive(&self, py: Python<'_>, data: &Data, threads: Option<usize>) -> Outcome<Predictive> {
+        let q = self.marginals(py, &data.images, threads)?;
+        let (model, values) = (&self.saved.model, &self.saved.values);
+        run(py, threads, || Ok(model.likelihood().predict(model.likelihood_theta(values), &q)))
+    }
+
+    fn marginals(&self, py: Python<'_>, images: &Images, threads: Option<usize>) -> Outcome<Marginals> {
+        let engine = Fused::<f32>::default();
+        let predictor =
+            run(py, threads, || Ok(Predictor::new(&self.saved.model, &engine, &self.saved.values)?))?;
+        let mut all = Marginals::default();
+        for start in (0..images.count()).step_by(CHUNK) {
+            let some: Vec<usize> = (start..images.count().min(start + CHUNK)).collect();
+            let q = run(py, threads, || match some.len() == images.count() {
+                true => Ok(predictor.latents(images)?),
+                false => Ok(predictor.latents(&images.select(&some)?)?),
+            })?;
+            all.mean.extend(q.mean);
+            all.var.extend(q.var);
+            py.check_signals()?;
+        }
+        Ok(all)
+    }
+}
