@@ -206,7 +206,9 @@ impl Transform {
         for (i, &value) in values.iter().enumerate() {
             let (ok, must) = match self.curve_at(i) {
                 None => (value.is_finite(), "finite"),
-                Some(Curve::Softplus | Curve::Exp) => (value.is_finite() && value > 0.0, "positive and finite"),
+                Some(Curve::Softplus | Curve::Exp) => {
+                    (value.is_finite() && value > 0.0, "positive and finite")
+                }
                 Some(Curve::Sigmoid) => (value > 0.0 && value < 1.0, "between 0 and 1"),
             };
             if !ok {

@@ -57,7 +57,9 @@ pub fn randomise(model: &Model, values: &mut [f64], rng: &mut Rng) {
     for e in model.layout().entries() {
         let slot = e.slot.of_mut(values);
         match e.transform {
-            Transform::Positive => slot.iter_mut().for_each(|v| *v *= 0.7 + 0.6 * rng.uniform()),
+            Transform::Positive | Transform::Scale => {
+                slot.iter_mut().for_each(|v| *v *= 0.7 + 0.6 * rng.uniform())
+            }
             Transform::Unit => slot.iter_mut().for_each(|v| *v = 0.05 + 0.2 * rng.uniform()),
             Transform::Lower { order } => random_triangles(order, slot, rng),
             Transform::Real if e.name.ends_with(".z") => {

@@ -162,7 +162,9 @@ fn case(r: &Recipe, seed: u64) -> Case {
     for e in layout.entries() {
         let slot = e.slot.of_mut(&mut values);
         match e.transform {
-            Transform::Positive => slot.iter_mut().for_each(|v| *v *= 0.8 + 0.4 * rng.uniform()),
+            Transform::Positive | Transform::Scale => {
+                slot.iter_mut().for_each(|v| *v *= 0.8 + 0.4 * rng.uniform())
+            }
             _ if e.name.contains("weights") => slot.iter_mut().for_each(|v| *v = 0.6 + 0.7 * rng.normal()),
             _ => {}
         }
