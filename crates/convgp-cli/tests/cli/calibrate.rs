@@ -5,7 +5,7 @@ use crate::common::{Desk, lines};
 #[test]
 fn a_calibrated_model_says_unknown_and_keeps_the_risk() {
     let desk = Desk::new();
-    desk.ok("train sample -m 20 --steps 40 --batch 50 -q --name digits --no-report");
+    desk.ok("train sample --model weighted -m 20 --steps 40 --batch 50 -q --name digits --no-report");
     let plain = desk.run_file(1, "model.safetensors");
     let rule = lines(&desk.ok("calibrate runs/0001-digits sample --risk 0.2 -o safe.safetensors --json").out)
         .remove(0);
