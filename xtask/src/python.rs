@@ -35,7 +35,8 @@ pub fn test() -> Result<()> {
 
 /// Writes the stub anew.
 pub fn write_stub() -> Result<()> {
-    let python = find().context("no Python 3.10 or newer with the module venv; name one with CONVGP_PYTHON")?;
+    let python =
+        find().context("no Python 3.10 or newer with the module venv; name one with CONVGP_PYTHON")?;
     let folder = root()?.join("target/python");
     let environment = Environment::create(&python, &folder.join("venv"))?;
     let stub = environment.stub(&folder)?;
