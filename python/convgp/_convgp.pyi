@@ -93,10 +93,6 @@ class Model:
         evaluation, `on_tick` with steps taken, steps planned and the bound between chunks of steps; training ends when either returns
         true. What they raise, and Ctrl-C, ends it too: the model is then the one of the last step.
         """
-    def forget_answer_rule(self, /) -> None:
-        """
-        Answers always.
-        """
     @property
     def form(self, /) -> str:
         """

@@ -2,15 +2,17 @@
 
 use crate::arrays::{Array, array};
 use crate::data::Data;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::model::Model;
 use crate::pool::run;
 use convgp::cov::Fused;
 use convgp::data::Images;
+use convgp::inspect::InspectError;
 use convgp::likelihood::{Marginals, Predictive};
 use convgp::metrics::{most_probable, nlpp};
 use convgp::model::Predictor;
 use convgp::rng::Rng;
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
 /// Images between two looks at Ctrl-C. An image's answer does not depend on which others are predicted with it.
@@ -34,9 +36,7 @@ impl Model {
                 let rows = probabilities.len() / classes;
                 Ok(array(py, probabilities, &[rows, classes])?)
             }
-            Predictive::Real { .. } => {
-                Err(convgp::Error::from(convgp::inspect::InspectError::NotClasses).into())
-            }
+            Predictive::Real { .. } => Err(not_classes()),
         }
     }
 
@@ -47,12 +47,13 @@ impl Model {
         py: Python<'py>,
         data: &Data,
         threads: Option<usize>,
-    ) -> Outcome<Bound<'py, numpy::PyArray1<usize>>> {
-        let probabilities = self.probabilities(py, data, threads)?;
-        let classes = self.saved.class_names.len();
-        use numpy::PyArrayMethods;
-        let rows = probabilities.to_vec().map_err(PyErr::from)?;
-        Ok(numpy::PyArray1::from_iter(py, rows.chunks_exact(classes).map(most_probable)))
+    ) -> Outcome<Bound<'py, PyArray1<usize>>> {
+        match self.predictive(py, data, threads)? {
+            Predictive::Classes { probabilities, classes } => {
+                Ok(PyArray1::from_iter(py, probabilities.chunks_exact(classes).map(most_probable)))
+            }
+            Predictive::Real { .. } => Err(not_classes()),
+        }
     }
 
     /// Mean and variance of a real target, one per image.
@@ -69,7 +70,7 @@ impl Model {
                 Ok((array(py, mean, &shape)?, array(py, var, &shape)?))
             }
             Predictive::Classes { .. } => {
-                Err(crate::failure::Failure::Value("the model predicts classes, not real numbers".into()))
+                Err(Failure::Value("the model predicts classes, not real numbers".into()))
             }
         }
     }
@@ -143,4 +144,8 @@ impl Model {
         }
         Ok(all)
     }
+}
+
+fn not_classes() -> Failure {
+    convgp::Error::from(InspectError::NotClasses).into()
 }
