@@ -14,9 +14,12 @@ use convgp::model::Predictor;
 use convgp::rng::Rng;
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use std::time::{Duration, Instant};
 
-/// Images between two looks at Ctrl-C. An image's answer does not depend on which others are predicted with it.
+/// Images before the first look at Ctrl-C. An image's answer does not depend on which others are predicted with it.
 const CHUNK: usize = 1024;
+/// Chunks that take less are followed by larger ones.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Mean and variance, each an array.
 type MeanAndVariance<'py> = (Array<'py>, Array<'py>);
@@ -132,8 +135,10 @@ impl Model {
         let predictor =
             run(py, threads, || Ok(Predictor::new(&self.saved.model, &engine, &self.saved.values)?))?;
         let mut all = Marginals::default();
-        for start in (0..images.count()).step_by(CHUNK) {
-            let some: Vec<usize> = (start..images.count().min(start + CHUNK)).collect();
+        let (mut start, mut size) = (0, CHUNK);
+        while start < images.count() {
+            let begun = Instant::now();
+            let some: Vec<usize> = (start..images.count().min(start + size)).collect();
             let q = run(py, threads, || match some.len() == images.count() {
                 true => Ok(predictor.latents(images)?),
                 false => Ok(predictor.latents(&images.select(&some)?)?),
@@ -141,6 +146,11 @@ impl Model {
             all.mean.extend(q.mean);
             all.var.extend(q.var);
             py.check_signals()?;
+            start += size;
+            // Buffers are made anew for every chunk: no more of them than Ctrl-C needs.
+            if begun.elapsed() < PATIENCE {
+                size *= 4;
+            }
         }
         Ok(all)
     }
