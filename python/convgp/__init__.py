@@ -9,8 +9,9 @@ from os import PathLike
 
 from . import core
 from ._classifier import ConvGPClassifier
-from ._convgp import NumericalError, __version__
+from ._convgp import __version__
 from ._data import read, rectangles
+from ._errors import NumericalError
 from ._explain import Explanation, Part
 from ._history import History
 from ._regressor import ConvGPRegressor

@@ -84,6 +84,8 @@ class ConvGP(BaseEstimator):
     """Common part of :class:`ConvGPClassifier` and :class:`ConvGPRegressor`."""
 
     _numeric_targets: bool
+    _native: Any
+    _stepper: Any
 
     def __init__(
         self,
@@ -175,7 +177,7 @@ class ConvGP(BaseEstimator):
     # Training.
 
     def _create(self, data: _convgp.Data, time: float | None) -> _convgp.Model:
-        patch = (self.patch, self.patch) if isinstance(self.patch, Integral) else self.patch
+        patch: Any = (self.patch, self.patch) if isinstance(self.patch, Integral) else self.patch
         return _convgp.Model.create(
             data,
             **self._structure(),
@@ -188,7 +190,7 @@ class ConvGP(BaseEstimator):
             threads=threads(self.n_jobs),
         )
 
-    def _structure(self) -> dict[str, str]:
+    def _structure(self) -> dict[str, Any]:
         """What ``model`` asks for: a name, a TOML file, or a spec."""
         model = self.model
         if model is None:

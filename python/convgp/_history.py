@@ -23,7 +23,7 @@ COLUMNS = (
 )
 
 
-class History(list):  # type: ignore[type-arg]
+class History(list):
     """Rows of training, each a dictionary; what was not measured is ``None``.
 
     ``history.to_frame()`` is a pandas DataFrame, ``history.to_dict()`` a dictionary of arrays, ``history["bound"]`` one

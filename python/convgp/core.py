@@ -324,7 +324,7 @@ class Covariances(NamedTuple):
     kff: np.ndarray
 
 
-class Gradients(dict):  # type: ignore[type-arg]
+class Gradients(dict):
     """Derivatives of the bound by name of the parameter, in the order of :attr:`Model.values`."""
 
     @property
@@ -333,7 +333,7 @@ class Gradients(dict):  # type: ignore[type-arg]
         return np.concatenate([array.ravel() for array in self.values()])
 
 
-class Parameters(Mapping):  # type: ignore[type-arg]
+class Parameters(Mapping):
     """Parameters by name. Reading copies; assigning changes the model."""
 
     def __init__(self, native: _convgp.Model) -> None:

@@ -5,18 +5,13 @@ use convgp::data::DataError;
 use convgp::io::FileError;
 use convgp::metrics::MetricsError;
 use convgp_report::ReportError;
-use pyo3::create_exception;
-use pyo3::exceptions::{PyArithmeticError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::import_exception;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::path::Path;
 
-create_exception!(
-    convgp,
-    NumericalError,
-    PyArithmeticError,
-    "Numbers went wrong, and the remedies were tried: a matrix that is not positive definite, a bound that is not finite."
-);
+import_exception!(convgp._errors, NumericalError);
 
 /// Anything that ends a call.
 #[derive(Debug)]

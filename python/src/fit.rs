@@ -123,16 +123,19 @@ impl Sitting<'_> {
         self.trainer.steps_taken() >= self.trainer.total_steps() || self.pace.is_over(self.seconds())
     }
 
+    /// Steps between evaluations.
+    fn rhythm(&self) -> u64 {
+        self.evaluate_every.unwrap_or_else(|| self.trainer.total_steps().div_ceil(EVALUATIONS)).max(1)
+    }
+
     fn is_evaluated(&self, step: u64) -> bool {
-        let every = self.evaluate_every.unwrap_or_else(|| self.trainer.total_steps().div_ceil(EVALUATIONS));
-        step.is_multiple_of(every.max(1)) && step != self.evaluated_at
+        step.is_multiple_of(self.rhythm()) && step != self.evaluated_at
     }
 
     /// Steps until Python should have a look; makes or corrects the plan of a run limited by time.
     fn chunk(&mut self) -> Outcome<()> {
         let (begun, started, images) = (Instant::now(), self.started, self.images);
-        let every =
-            self.evaluate_every.unwrap_or_else(|| self.trainer.total_steps().div_ceil(EVALUATIONS)).max(1);
+        let every = self.rhythm();
         let (pace, latest) = (&self.pace, &mut self.latest);
         let stop = |report: &StepReport| {
             let due = report.step.is_multiple_of(every)

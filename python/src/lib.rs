@@ -30,8 +30,6 @@ mod _convgp {
     #[pymodule_export]
     use crate::data::Data;
     #[pymodule_export]
-    use crate::failure::NumericalError;
-    #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]
     use crate::read::{read, rectangles};
@@ -41,10 +39,15 @@ mod _convgp {
     use crate::research::Stepper;
     use pyo3::prelude::*;
 
+    /// Version of the package.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)] // Python's name
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
     #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::failure::silence_panics();
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        Ok(())
     }
 
     /// Names of the models that can be asked for, with a line about each.

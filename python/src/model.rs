@@ -197,11 +197,6 @@ impl Model {
         Ok(())
     }
 
-    /// Answers always.
-    fn forget_answer_rule(&mut self) {
-        self.saved.answer_rule = None;
-    }
-
     /// Names of its parameters, in their order.
     fn parameter_names(&self) -> Vec<String> {
         self.saved.model.layout().entries().iter().map(|e| e.name.clone()).collect()

@@ -2,19 +2,24 @@
 
 use crate::arrays::{Array, array};
 use crate::data::Data;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::model::Model;
 use crate::pool::run;
 use convgp::cov::Fused;
 use convgp::data::Images;
+use convgp::inspect::InspectError;
 use convgp::likelihood::{Marginals, Predictive};
 use convgp::metrics::{most_probable, nlpp};
 use convgp::model::Predictor;
 use convgp::rng::Rng;
+use numpy::PyArray1;
 use pyo3::prelude::*;
+use std::time::{Duration, Instant};
 
-/// Images between two looks at Ctrl-C. An image's answer does not depend on which others are predicted with it.
+/// Images before the first look at Ctrl-C. An image's answer does not depend on which others are predicted with it.
 const CHUNK: usize = 1024;
+/// Chunks that take less are followed by larger ones.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Mean and variance, each an array.
 type MeanAndVariance<'py> = (Array<'py>, Array<'py>);
@@ -34,9 +39,7 @@ impl Model {
                 let rows = probabilities.len() / classes;
                 Ok(array(py, probabilities, &[rows, classes])?)
             }
-            Predictive::Real { .. } => {
-                Err(convgp::Error::from(convgp::inspect::InspectError::NotClasses).into())
-            }
+            Predictive::Real { .. } => Err(not_classes()),
         }
     }
 
@@ -47,12 +50,13 @@ impl Model {
         py: Python<'py>,
         data: &Data,
         threads: Option<usize>,
-    ) -> Outcome<Bound<'py, numpy::PyArray1<usize>>> {
-        let probabilities = self.probabilities(py, data, threads)?;
-        let classes = self.saved.class_names.len();
-        use numpy::PyArrayMethods;
-        let rows = probabilities.to_vec().map_err(PyErr::from)?;
-        Ok(numpy::PyArray1::from_iter(py, rows.chunks_exact(classes).map(most_probable)))
+    ) -> Outcome<Bound<'py, PyArray1<usize>>> {
+        match self.predictive(py, data, threads)? {
+            Predictive::Classes { probabilities, classes } => {
+                Ok(PyArray1::from_iter(py, probabilities.chunks_exact(classes).map(most_probable)))
+            }
+            Predictive::Real { .. } => Err(not_classes()),
+        }
     }
 
     /// Mean and variance of a real target, one per image.
@@ -69,7 +73,7 @@ impl Model {
                 Ok((array(py, mean, &shape)?, array(py, var, &shape)?))
             }
             Predictive::Classes { .. } => {
-                Err(crate::failure::Failure::Value("the model predicts classes, not real numbers".into()))
+                Err(Failure::Value("the model predicts classes, not real numbers".into()))
             }
         }
     }
@@ -131,8 +135,10 @@ impl Model {
         let predictor =
             run(py, threads, || Ok(Predictor::new(&self.saved.model, &engine, &self.saved.values)?))?;
         let mut all = Marginals::default();
-        for start in (0..images.count()).step_by(CHUNK) {
-            let some: Vec<usize> = (start..images.count().min(start + CHUNK)).collect();
+        let (mut start, mut size) = (0, CHUNK);
+        while start < images.count() {
+            let begun = Instant::now();
+            let some: Vec<usize> = (start..images.count().min(start + size)).collect();
             let q = run(py, threads, || match some.len() == images.count() {
                 true => Ok(predictor.latents(images)?),
                 false => Ok(predictor.latents(&images.select(&some)?)?),
@@ -140,7 +146,16 @@ impl Model {
             all.mean.extend(q.mean);
             all.var.extend(q.var);
             py.check_signals()?;
+            start += size;
+            // Buffers are made anew for every chunk: no more of them than Ctrl-C needs.
+            if begun.elapsed() < PATIENCE {
+                size *= 4;
+            }
         }
         Ok(all)
     }
+}
+
+fn not_classes() -> Failure {
+    convgp::Error::from(InspectError::NotClasses).into()
 }

@@ -25,7 +25,7 @@ pub fn test() -> Result<()> {
     environment.check_stub(&folder)?;
     let wheels = folder.join("wheels");
     clear(&wheels)?;
-    environment.maturin(&["build", "--profile", "dev", "--out"], &wheels)?;
+    environment.maturin(&["build", "--profile", "dev", "--strip", "--out"], &wheels)?;
     let wheel = std::fs::read_dir(&wheels)?.next().context("maturin made no wheel")??.path();
     environment.python(&["-m", "pip", "install", "--quiet", "--no-deps"], Some(wheel.as_os_str()))?;
     // The command line, as the tests of the workspace have built it.
