@@ -44,7 +44,7 @@ pub struct Reproduce {
     /// Show the table as Markdown.
     #[arg(long, requires = "table")]
     markdown: bool,
-    /// Add the records in this folder to the table.
+    /// Show the records in this folder instead of the committed ones.
     #[arg(long, value_name = "DIR", requires = "table")]
     from: Option<PathBuf>,
     /// Our settings or the published ones.
@@ -82,8 +82,10 @@ impl Reproduce {
         if self.list {
             list(&mut out)?;
         } else if self.table {
-            let mut records = record::committed();
-            records.extend(self.from.as_deref().map(record::read_all).transpose()?.unwrap_or_default());
+            let records = match &self.from {
+                Some(folder) => record::read_all(folder)?,
+                None => record::committed(),
+            };
             table::write(&mut out, &table::of_all(&records)?, self.markdown)?;
         } else {
             drop(out);
