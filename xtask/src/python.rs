@@ -1,6 +1,6 @@
 //! The part of `cargo xtask test` that builds the wheel in a fresh environment and runs the Python tests.
 
-use crate::checks::{cargo, root, run};
+use crate::checks::{root, run};
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,6 @@ pub fn test() -> Result<()> {
     environment.maturin(&["build", "--profile", "dev", "--strip", "--out"], &wheels)?;
     let wheel = std::fs::read_dir(&wheels)?.next().context("maturin made no wheel")??.path();
     environment.python(&["-m", "pip", "install", "--quiet", "--no-deps"], Some(wheel.as_os_str()))?;
-    // The command line, as the tests of the workspace have built it.
-    cargo(&["build", "--workspace", "--bin", "convgp"], &[])?;
     environment.python(&["-W", "error", "-m", "pytest", "--quiet"], None)
 }
 
@@ -74,6 +72,7 @@ impl Environment {
     }
 
     fn python(&self, arguments: &[&str], last: Option<&OsStr>) -> Result<()> {
+        // The command line, as the tests of the workspace have built it.
         let cli = root()?.join("target/debug/convgp").with_extension(std::env::consts::EXE_EXTENSION);
         let mut command = Command::new(self.program("python"));
         run(command.args(arguments).args(last).env("CONVGP_CLI", cli))
