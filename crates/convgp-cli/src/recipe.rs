@@ -62,7 +62,7 @@ pub fn recipe_names() -> impl TypedValueParser<Value = Recipe> {
 fn name_option(error: Error) -> anyhow::Error {
     match error {
         Error::Preset(PresetError::OneChannel) => {
-            usage("--model multi-channel: the images have one channel; try --model weighted")
+            usage("--model multi-channel: the images have one channel; try --model located")
         }
         other => other.into(),
     }

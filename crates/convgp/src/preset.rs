@@ -80,7 +80,7 @@ pub enum Recipe {
 #[non_exhaustive]
 #[allow(missing_docs)] // the messages are the documentation
 pub enum PresetError {
-    #[error("model multi-channel: the images have one channel; try weighted")]
+    #[error("model multi-channel: the images have one channel; try located")]
     OneChannel,
     #[error("there is no {what} `{name}`; there are {}", known.join(", "))]
     Unknown { what: &'static str, name: String, known: Vec<&'static str> },
@@ -257,7 +257,7 @@ pub fn choose(
 }
 
 /// Inducing inputs for so many images. In a short time more steps are worth more than more inducing inputs: two minutes
-/// on MNIST end at 2.8 % with 256 and at 3.2 % with 750 (`convgp train mnist --time 2m -m M`, two cores).
+/// of the weighted model on MNIST ended at 2.8 % with 256 and at 3.2 % with 750 (version 0.1 before its rates were raised).
 fn inducing(images: usize, colour: bool, time: Option<Duration>) -> (usize, String) {
     let short = time.is_some_and(|t| t < SHORT);
     match (images, colour) {
