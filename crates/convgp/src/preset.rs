@@ -256,8 +256,7 @@ pub fn choose(
     Ok(Chosen { experiment, name: named.name().replace('+', "-"), reasons, free_inducing: true })
 }
 
-/// Inducing inputs for so many images. In a short time more steps are worth more than more inducing inputs: two minutes
-/// of the weighted model on MNIST ended at 2.8 % with 256 and at 3.2 % with 750 (version 0.1 before its rates were raised).
+/// Inducing inputs for so many images. In a short time more steps are worth more than more inducing inputs.
 fn inducing(images: usize, colour: bool, time: Option<Duration>) -> (usize, String) {
     let short = time.is_some_and(|t| t < SHORT);
     match (images, colour) {
