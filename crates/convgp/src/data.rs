@@ -3,6 +3,10 @@
 //! Images are stored compactly (bytes stay bytes) and handed to the engines as `f64` in a [`Batch`]. Memory layout is
 //! row-major with the channel fastest, `(row * width + col) * channels + channel`, always.
 
+mod batch;
+
+pub use batch::Batch;
+
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -365,21 +369,7 @@ impl Dataset {
     /// Refills `batch` with the given rows; allocates only when the batch grows.
     pub fn write_batch(&self, indices: &[usize], batch: &mut Batch) {
         batch.fill(&self.images, indices);
-        match (&self.targets, &mut batch.targets) {
-            (
-                Targets::Classes { labels, classes },
-                Targets::Classes { labels: out, classes: out_classes },
-            ) => {
-                *out_classes = *classes;
-                out.clear();
-                out.extend(indices.iter().map(|&i| labels[i]));
-            }
-            (Targets::Real(v), Targets::Real(out)) => {
-                out.clear();
-                out.extend(indices.iter().map(|&i| v[i]));
-            }
-            (targets, out) => *out = targets.select(indices),
-        }
+        batch.take_targets(&self.targets, indices);
     }
 
     /// A new batch of the given rows.
@@ -387,60 +377,6 @@ impl Dataset {
         let mut batch = Batch::empty(self.images.shape());
         self.write_batch(indices, &mut batch);
         batch
-    }
-}
-
-/// A minibatch in double precision, ready for an engine.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Batch {
-    shape: ImageShape,
-    pixels: Vec<f64>,
-    targets: Targets,
-}
-
-impl Batch {
-    /// An empty batch to be filled later.
-    pub fn empty(shape: ImageShape) -> Self {
-        Self { shape, pixels: Vec::new(), targets: Targets::Real(Vec::new()) }
-    }
-
-    /// A batch of images without targets, for prediction.
-    pub fn of_images(images: &Images, indices: &[usize]) -> Self {
-        let mut batch = Self::empty(images.shape());
-        batch.fill(images, indices);
-        batch
-    }
-
-    /// Replaces the images and drops the targets' meaning: only for prediction or together with new targets.
-    pub fn fill(&mut self, images: &Images, indices: &[usize]) {
-        let d = images.shape().len();
-        self.shape = images.shape();
-        self.pixels.resize(indices.len() * d, 0.0);
-        for (row, &i) in self.pixels.chunks_exact_mut(d).zip(indices) {
-            images.write_image(i, row);
-        }
-    }
-
-    /// Shape of every image.
-    pub fn shape(&self) -> ImageShape {
-        self.shape
-    }
-    /// Number of images `B`.
-    pub fn len(&self) -> usize {
-        self.pixels.len() / self.shape.len()
-    }
-    /// Whether it holds no image.
-    pub fn is_empty(&self) -> bool {
-        self.pixels.is_empty()
-    }
-    /// Pixels of image `n`.
-    pub fn image(&self, n: usize) -> &[f64] {
-        let d = self.shape.len();
-        &self.pixels[n * d..(n + 1) * d]
-    }
-    /// The targets, one per image (empty for a batch made by [`Batch::of_images`]).
-    pub fn targets(&self) -> &Targets {
-        &self.targets
     }
 }
 

@@ -58,14 +58,22 @@ pub enum MetricsError {
 /// Fraction of images whose most probable class is not their label; `None` unless both are about classes. Ties go to
 /// the lower class.
 pub fn error_rate(predictive: &Predictive, targets: &Targets) -> Option<f64> {
+    weighted_error_rate(predictive, targets, &[])
+}
+
+/// The same where some images count more than others, as in a batch drawn with [weights](crate::data::Batch::weights);
+/// none at all means that all count the same.
+pub fn weighted_error_rate(predictive: &Predictive, targets: &Targets, weights: &[f64]) -> Option<f64> {
     let (Predictive::Classes { probabilities, classes }, Targets::Classes { labels, .. }) =
         (predictive, targets)
     else {
         return None;
     };
     let rows = probabilities.chunks_exact(*classes);
-    let wrong = rows.zip(labels).filter(|(row, label)| most_probable(row) != **label as usize).count();
-    Some(wrong as f64 / labels.len() as f64)
+    let wrong =
+        rows.zip(labels).enumerate().filter(|(_, (row, label))| most_probable(row) != **label as usize);
+    let total: f64 = wrong.map(|(n, _)| weights.get(n).copied().unwrap_or(1.0)).sum();
+    Some(total / labels.len() as f64)
 }
 
 /// Index of the largest number, the first among equals.

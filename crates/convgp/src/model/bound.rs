@@ -165,7 +165,7 @@ impl Model {
         ws.expect.reset(batch.len(), self.likelihood.latents(), theta.len());
         self.likelihood.expect(theta, &ws.marginals, batch.targets(), draw, &mut ws.expect);
         let scale = num_data as f64 / batch.len() as f64;
-        bound.expectation = scale * ws.expect.value.iter().sum::<f64>();
+        bound.expectation = scale * weighted_sum(&ws.expect.value, batch.weights());
         bound.kl = if wanted.kl { self.variational.kl(values, &ws.posterior) } else { f64::NAN };
         bound.elbo = bound.expectation - bound.kl;
         if wanted.gradient {
@@ -255,6 +255,12 @@ impl Model {
         for bar in [&mut expect.mean_bar, &mut expect.var_bar, &mut expect.theta_bar] {
             bar.iter_mut().for_each(|b| *b *= scale);
         }
+        let latents = self.likelihood.latents();
+        for (n, weight) in batch.weights().iter().enumerate() {
+            for bar in [&mut expect.mean_bar, &mut expect.var_bar] {
+                bar[n * latents..(n + 1) * latents].iter_mut().for_each(|b| *b *= weight);
+            }
+        }
         // The numbers of q come last. In covariance form their gradient is overwritten, in natural form they have none:
         // either way nothing that large needs zeroing at every step.
         let q = self.variational.slot().range();
@@ -289,4 +295,12 @@ fn pull_jitter(kuu_bar: &mut Mat, jitter: f64) {
     let size = kuu_bar.rows();
     let share = jitter * (0..size).map(|i| kuu_bar[(i, i)]).sum::<f64>() / size as f64;
     (0..size).for_each(|i| kuu_bar[(i, i)] += share);
+}
+
+/// The sum of values, each times its weight where there are weights.
+fn weighted_sum(values: &[f64], weights: &[f64]) -> f64 {
+    if weights.is_empty() {
+        return values.iter().sum();
+    }
+    values.iter().zip(weights).map(|(v, w)| v * w).sum()
 }

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::cov::Engine;
 use crate::data::Batch;
 use crate::likelihood::Marginals;
-use crate::metrics::error_rate;
+use crate::metrics::weighted_error_rate;
 use crate::model::Model;
 use std::time::{Duration, Instant};
 
@@ -62,13 +62,14 @@ impl Moment<'_> {
         (self.state)()
     }
 
-    /// Error rate on the step's minibatch; `None` for regression, or when the step was rolled back.
+    /// Estimate of the training error from the step's minibatch; `None` for regression, or when the step was rolled back.
     pub fn batch_error(&self) -> Option<f64> {
         if self.report.bound.expectation.is_nan() {
             return None;
         }
         let theta = self.model.likelihood_theta(self.values);
-        error_rate(&self.model.likelihood().predict(theta, self.marginals), self.batch.targets())
+        let predictive = self.model.likelihood().predict(theta, self.marginals);
+        weighted_error_rate(&predictive, self.batch.targets(), self.batch.weights())
     }
 }
 

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 const STREAM: u64 = 1;
 
 /// Minibatch sampler; it is its own saved state.
+///
+/// A share of each batch, the focus, may be drawn in proportion to scores: how badly images were explained when they were
+/// last seen. [`Sampler::write_weights`] makes up for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sampler {
     rng: Rng,
@@ -16,16 +19,24 @@ pub struct Sampler {
     order: Vec<u32>,
     /// Images of the epoch that are used up.
     used: usize,
+    /// Images of a batch drawn by score.
+    #[serde(default)]
+    focused: usize,
+    /// One minus the probability of the target, of every image when last seen, from 1 to `u16::MAX`; empty without focus.
+    #[serde(default)]
+    scores: Vec<u16>,
 }
 
 impl Sampler {
-    /// Of `batch` out of `count` images. Without replacement, batches at least as large as the data are the data in
-    /// order.
-    pub fn new(count: usize, batch: usize, replacement: bool, seed: u64) -> Self {
+    /// Of `batch` out of `count` images, a share `focus` of them by score. Without replacement, batches at least as large
+    /// as the data are the data in order.
+    pub fn new(count: usize, batch: usize, replacement: bool, focus: f64, seed: u64) -> Self {
         let shuffled = !replacement && batch < count;
         let order = if shuffled { (0..count as u32).collect() } else { Vec::new() };
         let batch = if replacement { batch } else { batch.min(count) };
-        Self { rng: Rng::stream(seed, STREAM), count, batch, used: order.len(), order }
+        let focused = if shuffled { (focus * batch as f64) as usize } else { 0 };
+        let scores = vec![u16::MAX; if focused > 0 { count } else { 0 }];
+        Self { rng: Rng::stream(seed, STREAM), count, batch, used: order.len(), order, focused, scores }
     }
 
     /// Number of images it draws from.
@@ -45,14 +56,58 @@ impl Sampler {
             indices.extend((0..self.batch).map(|_| self.rng.below(self.count)));
             return;
         }
-        while indices.len() < self.batch {
+        let even = self.batch - self.focused;
+        while indices.len() < even {
             if self.used == self.order.len() {
                 self.rng.shuffle(&mut self.order);
                 self.used = 0;
             }
-            let take = (self.batch - indices.len()).min(self.order.len() - self.used);
+            let take = (even - indices.len()).min(self.order.len() - self.used);
             indices.extend(self.order[self.used..self.used + take].iter().map(|&i| i as usize));
             self.used += take;
+        }
+        self.draw_by_score(indices);
+    }
+
+    /// Adds the focused part: the scores laid end to end and cut into equal stretches, one point drawn in each.
+    fn draw_by_score(&mut self, indices: &mut Vec<usize>) {
+        let (total, mut image, mut end) = (self.total_score(), 0, 0);
+        for stretch in 0..self.focused {
+            let point = (stretch * total + self.rng.below(total.max(1))) / self.focused;
+            while end <= point {
+                end += usize::from(self.scores[image]);
+                image += 1;
+            }
+            indices.push(image - 1);
+        }
+    }
+
+    fn total_score(&self) -> usize {
+        self.scores.iter().map(|&s| usize::from(s)).sum()
+    }
+
+    /// Replaces `weights` by how much each image of a batch counts, so that sums over batches have the mean they would
+    /// have if all images were drawn alike; none without focus. To be called before [`Sampler::learn`].
+    pub fn write_weights(&self, indices: &[usize], weights: &mut Vec<f64>) {
+        weights.clear();
+        if self.focused == 0 {
+            return;
+        }
+        let focus = self.focused as f64 / self.batch as f64;
+        let mean = self.total_score() as f64 / self.count as f64;
+        weights
+            .extend(indices.iter().map(|&i| 1.0 / (1.0 - focus + focus * f64::from(self.scores[i]) / mean)));
+    }
+
+    /// Remembers how well the images of a batch were explained: their expected log densities.
+    pub fn learn(&mut self, indices: &[usize], log_densities: &[f64]) {
+        if self.focused == 0 {
+            return;
+        }
+        for (&i, log_density) in indices.iter().zip(log_densities) {
+            let unexplained = -libm::expm1(*log_density);
+            // The cast saturates.
+            self.scores[i] = ((unexplained * f64::from(u16::MAX)) as u16).max(1);
         }
     }
 }
@@ -73,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_epoch_sees_every_image_once() {
-        let mut s = Sampler::new(10, 4, false, 3);
+        let mut s = Sampler::new(10, 4, false, 0.0, 3);
         let all = draw(&mut s, 5).concat();
         for epoch in all.chunks(10) {
             let mut sorted = epoch.to_vec();
@@ -85,19 +140,52 @@ mod tests {
 
     #[test]
     fn large_batches_are_the_data_in_order_unless_drawn_with_replacement() {
-        assert_eq!(draw(&mut Sampler::new(3, 9, false, 0), 2), [[0, 1, 2], [0, 1, 2]]);
-        let drawn = draw(&mut Sampler::new(3, 9, true, 0), 1).concat();
+        assert_eq!(draw(&mut Sampler::new(3, 9, false, 0.5, 0), 2), [[0, 1, 2], [0, 1, 2]]);
+        let drawn = draw(&mut Sampler::new(3, 9, true, 0.0, 0), 1).concat();
         assert!(drawn.len() == 9 && drawn.iter().all(|&i| i < 3));
     }
 
     #[test]
     fn a_saved_sampler_continues() {
-        for replacement in [false, true] {
-            let mut s = Sampler::new(100, 7, replacement, 5);
-            draw(&mut s, 20);
+        for (replacement, focus) in [(false, 0.0), (true, 0.0), (false, 0.5)] {
+            let mut s = Sampler::new(100, 7, replacement, focus, 5);
+            let first = draw(&mut s, 20).concat();
+            s.learn(&first, &vec![-0.3; first.len()]);
             let text = serde_json::to_string(&s).unwrap();
             let mut twin: Sampler = serde_json::from_str(&text).unwrap();
             assert_eq!(draw(&mut s, 20), draw(&mut twin, 20));
         }
+    }
+
+    #[test]
+    fn badly_explained_images_are_drawn_more_often_and_count_less() {
+        let (count, batch, batches) = (50, 10, 4000);
+        let mut s = Sampler::new(count, batch, false, 0.5, 1);
+        let log_densities: Vec<f64> = (0..count).map(|i| if i % 10 == 0 { -3.0 } else { -0.01 }).collect();
+        s.learn(&(0..count).collect::<Vec<_>>(), &log_densities);
+        let (mut drawn, mut counted, mut indices, mut weights) =
+            (vec![0.0; count], vec![0.0; count], vec![], vec![]);
+        for _ in 0..batches {
+            s.next_batch(&mut indices);
+            s.write_weights(&indices, &mut weights);
+            assert_eq!((indices.len(), weights.len()), (batch, batch));
+            for (&i, w) in indices.iter().zip(&weights) {
+                drawn[i] += 1.0;
+                counted[i] += w;
+            }
+        }
+        let even = (batches * batch) as f64 / count as f64;
+        assert!(drawn[0] > 4.0 * even && drawn[1] < 0.7 * even, "{} {} {even}", drawn[0], drawn[1]);
+        for (i, total) in counted.iter().enumerate() {
+            assert!((total / even - 1.0).abs() < 0.1, "image {i}: {total}, evenly {even}");
+        }
+    }
+
+    #[test]
+    fn scores_stay_above_zero() {
+        let mut s = Sampler::new(4, 2, false, 0.5, 0);
+        s.learn(&[0, 1, 2, 3], &[0.0, 2.0, f64::NEG_INFINITY, f64::NAN]);
+        assert_eq!(s.scores, [1, 1, u16::MAX, 1]);
+        draw(&mut s, 10);
     }
 }

@@ -258,3 +258,23 @@ fn states_of_other_runs_are_refused() {
     short.values.pop();
     assert!(Trainer::resume(&mut model, &Reference, &data, &spec, short).is_err());
 }
+
+#[test]
+fn an_image_that_counts_twice_is_as_good_as_two() {
+    let data = classes(30, 4);
+    let (model, values) = build(&probit(), &data);
+    let evaluate = |indices: &[usize], weights: &[f64]| {
+        let mut batch = data.batch(indices);
+        batch.weights_mut().extend(weights);
+        let mut ws = crate::model::Workspace::default();
+        let bound = model.elbo_and_grad(&Reference, &values, &batch, 30, 0, &mut ws).unwrap();
+        (bound.elbo, ws.grad)
+    };
+    let (elbo, grad) = evaluate(&[3, 3, 8], &[]);
+    let (weighted_elbo, weighted_grad) = evaluate(&[3, 8], &[4.0 / 3.0, 2.0 / 3.0]);
+    let close = |a: f64, b: f64| (a - b).abs() <= 1e-11 * (1.0 + a.abs());
+    assert!(close(elbo, weighted_elbo), "{elbo} {weighted_elbo}");
+    for (i, (&a, &b)) in grad.iter().zip(&weighted_grad).enumerate() {
+        assert!(close(a, b), "derivative {i}: {a} {b}");
+    }
+}

@@ -101,7 +101,7 @@ impl<'a, E: Engine> Trainer<'a, E> {
             good: Good { values: values.clone(), step: 0, age: 0, bound: None },
             values,
             adam: new_adam(&spec.adam, model).state().clone(),
-            sampler: Sampler::new(data.len(), spec.batch_size, spec.replacement, spec.seed),
+            sampler: new_sampler(spec, model, data.len()),
             halvings: 0,
             calm: 0,
             best: None,
@@ -223,11 +223,13 @@ impl<'a, E: Engine> Trainer<'a, E> {
     pub fn step(&mut self) -> Result<StepReport> {
         self.sampler.next_batch(&mut self.indices);
         self.data.write_batch(&self.indices, &mut self.batch);
+        self.sampler.write_weights(&self.indices, self.batch.weights_mut());
         let (rate, gamma) = self.step_sizes();
         let outcome = self.evaluate();
         let (bound, event) = match outcome {
             Ok(bound) => {
                 self.note_good(&bound);
+                self.sampler.learn(&self.indices, &self.ws.expect.value);
                 self.update(rate, gamma);
                 (bound, jitter_event(&bound))
             }
@@ -294,6 +296,13 @@ fn form(spec: &TrainSpec) -> Form {
 
 fn check_length(what: &'static str, found: usize, expected: usize) -> Result<()> {
     if found == expected { Ok(()) } else { Err(TrainError::StateLength { what, found, expected }.into()) }
+}
+
+/// The minibatches a spec asks for. Likelihoods sum the derivatives in their own parameters over images before weights
+/// could count, so with such parameters all images are drawn alike.
+fn new_sampler(spec: &TrainSpec, model: &Model, count: usize) -> Sampler {
+    let focus = if model.likelihood().parameters().is_empty() { spec.focus } else { 0.0 };
+    Sampler::new(count, spec.batch_size, spec.replacement, focus, spec.seed)
 }
 
 /// Adam with a rate for each kind of parameter.
