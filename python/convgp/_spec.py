@@ -190,6 +190,7 @@ class Softmax(_Spec):
     samples: int = 32
     predict_samples: int = 256
     seed: int = 0
+    sharpness: float = 1.0
 
 
 # Models.

@@ -10,7 +10,9 @@ use convgp::data::Dataset;
 use convgp::io::SavedModel;
 use convgp::metrics::Figures;
 use convgp::train::pace::Pace;
-use convgp::train::{Budget, Control, Latest, Moment, Observer, StepReport, Trainer, Trigger};
+use convgp::train::{
+    Budget, Control, Latest, Moment, Observer, StepReport, Trainer, Trigger, sharpness,
+};
 use convgp::variational::Form;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
@@ -47,6 +49,7 @@ impl Model {
             None => Budget::Steps(self.train.steps),
         };
         let SavedModel { model, values, .. } = &mut self.saved;
+        model.set_sharpness(1.0)?;
         let engine = Fused::<f32>::default();
         let mut trainer = Trainer::new(model, &engine, &dataset, &self.train, values.clone())?;
         let pace = Pace::new(budget, 0, 0.0);
@@ -69,7 +72,13 @@ impl Model {
         let mut new = sitting.trainer.into_values();
         model.set_form(Form::Covariance, &mut new)?;
         *values = new;
-        ended
+        ended?;
+        if self.train.sharpen
+            && let Some(power) = run(py, threads, || Ok(sharpness(model, &engine, values, &dataset)?))?
+        {
+            model.set_sharpness(power)?;
+        }
+        Ok(())
     }
 }
 

@@ -17,10 +17,10 @@ use clap::Args;
 use convgp::Model;
 use convgp::cov::Fused;
 use convgp::data::Dataset;
-use convgp::io::Checkpoint;
+use convgp::io::{Checkpoint, save_prepared_model};
 use convgp::metrics::{Figures, Judged};
 use convgp::prepare::{Preparation, Scaling};
-use convgp::train::{Budget, ExperimentSpec, Trainer};
+use convgp::train::{Budget, ExperimentSpec, Trainer, sharpness};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -122,6 +122,9 @@ impl SittingArgs {
             )?,
             None => train(&setup, &parts.train, (&mut model, values), saved, &mut events, &progress)?,
         };
+        if ending == Ending::Finished && experiment.train.sharpen {
+            sharpen(&setup, &parts.train, &mut model, &values, &progress)?;
+        }
         drop(progress);
         let judged = match ending {
             Ending::Finished => final_judgement(&model, &values, &parts, published)?,
@@ -183,6 +186,20 @@ fn train(
         trainer.set_total_steps(total);
     }
     Session::new(setup, trainer, data, events, progress, earlier).run()
+}
+
+/// Chooses how sure a finished model may be, and saves it so.
+fn sharpen(
+    setup: &Setup<'_>,
+    data: &Dataset,
+    model: &mut Model,
+    values: &[f64],
+    progress: &Progress,
+) -> Result<()> {
+    let Some(power) = sharpness(model, &Fused::<f32>::default(), values, data)? else { return Ok(()) };
+    progress.note(&format!("answers: probabilities to the power {power:.2}, by leaving training images out"));
+    model.set_sharpness(power)?;
+    Ok(save_prepared_model(&setup.run.model(), model, values, setup.class_names, setup.preparation)?)
 }
 
 fn summarise(

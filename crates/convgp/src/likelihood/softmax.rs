@@ -3,6 +3,7 @@
 use super::draws::{generator, write_stratified_normals};
 use super::rows::{fill_rows, map_rows};
 use super::samples::Scratch;
+use super::special::log_sum_exp;
 use super::{Expectations, Likelihood, LikelihoodError, Marginals, Predictive, check_classes, label};
 use crate::data::{DataError, Targets};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,8 @@ pub enum VarianceDerivative {
 ///
 /// Draws are antithetic and stratified in every latent (see the `draws` module). For expectations they depend on
 /// `(seed, draw, image's place in the batch)`; for prediction they are the same for every image, so that a row's answer does
-/// not depend on the rows around it.
+/// not depend on the rows around it. Predicted probabilities may be sharpened, see [`Softmax::with_sharpness`];
+/// expectations are not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Softmax {
     classes: usize,
@@ -31,6 +33,7 @@ pub struct Softmax {
     predict_samples: usize,
     seed: u64,
     derivative: VarianceDerivative,
+    sharpness: f64,
 }
 
 /// Marks the draws of predictions among the streams of a seed.
@@ -48,6 +51,7 @@ impl Softmax {
             predict_samples: 256,
             seed: 0,
             derivative: VarianceDerivative::default(),
+            sharpness: 1.0,
         })
     }
 
@@ -72,6 +76,16 @@ impl Softmax {
         self
     }
 
+    /// Raises predicted probabilities to a power and scales them to sum to one again: above 1 they become surer, below
+    /// 1 less sure. The order of classes stays.
+    pub fn with_sharpness(mut self, power: f64) -> Result<Self, LikelihoodError> {
+        if !(power > 0.0 && power.is_finite()) {
+            return Err(LikelihoodError::Sharpness { value: power });
+        }
+        self.sharpness = power;
+        Ok(self)
+    }
+
     /// [`Likelihood::expect`] with the caller's draws, `S x B x K` row-major.
     pub fn expect_with(&self, eps: &[f64], q: &Marginals, targets: &Targets, out: &mut Expectations) {
         let (k, images) = (self.classes, q.mean.len() / self.classes);
@@ -85,7 +99,7 @@ impl Softmax {
         let fill = |n: usize, row: &mut [f64], s: &mut Scratch| {
             gather(eps, images, k, n, &mut s.draws);
             s.evaluate(image(q, k, n));
-            s.mean_probabilities(row);
+            self.write_probabilities(image(q, k, n), s, row);
         };
         Predictive::Classes { probabilities: map_rows(images, k, Scratch::default, fill), classes: k }
     }
@@ -103,6 +117,16 @@ impl Softmax {
             s.evaluate(image(q, k, n));
             s.expectation(image(q, k, n), label(targets, n), self.derivative, row);
         });
+    }
+
+    /// Probabilities of an image whose samples were evaluated.
+    fn write_probabilities(&self, q: (&[f64], &[f64]), s: &Scratch, row: &mut [f64]) {
+        if self.sharpness == 1.0 {
+            return s.mean_probabilities(row);
+        }
+        let powers = |class| self.sharpness * s.log_mean_probability(q, class);
+        let total = log_sum_exp((0..row.len()).map(powers));
+        row.iter_mut().enumerate().for_each(|(class, p)| *p = libm::exp(powers(class) - total));
     }
 
     /// The draws that serve every prediction, `S x K`.
@@ -152,7 +176,7 @@ impl Likelihood for Softmax {
         let k = self.classes;
         let fill = |n: usize, row: &mut [f64], s: &mut Scratch| {
             s.evaluate(image(q, k, n));
-            s.mean_probabilities(row);
+            self.write_probabilities(image(q, k, n), s, row);
         };
         let probabilities = map_rows(q.mean.len() / k, k, self.prediction_scratch(), fill);
         Predictive::Classes { probabilities, classes: k }
@@ -161,8 +185,13 @@ impl Likelihood for Softmax {
     fn log_predictive(&self, _theta: &[f64], q: &Marginals, targets: &Targets) -> Vec<f64> {
         let k = self.classes;
         let fill = |n: usize, row: &mut [f64], s: &mut Scratch| {
-            s.evaluate(image(q, k, n));
-            row[0] = s.log_mean_probability(image(q, k, n), label(targets, n));
+            let (q, y) = (image(q, k, n), label(targets, n));
+            s.evaluate(q);
+            row[0] = s.log_mean_probability(q, y);
+            if self.sharpness != 1.0 {
+                let powers = (0..k).map(|class| self.sharpness * s.log_mean_probability(q, class));
+                row[0] = self.sharpness * row[0] - log_sum_exp(powers);
+            }
         };
         map_rows(q.mean.len() / k, 1, self.prediction_scratch(), fill)
     }
@@ -217,6 +246,38 @@ mod tests {
         };
         assert_eq!(value(3), value(3));
         assert_ne!(value(3), value(4));
+    }
+
+    #[test]
+    fn sharp_answers_are_powers_of_plain_ones_and_change_nothing_else() {
+        let q = Marginals { mean: vec![0.5, -0.2, 1.0, 90.0, -800.0, 3.0], var: vec![0.7, 1.1, 0.3, 2.0, 4.0, 1.0] };
+        let plain = Softmax::new(3).unwrap();
+        let sharp = plain.clone().with_sharpness(1.7).unwrap();
+        let rows = |lik: &Softmax| {
+            let Predictive::Classes { probabilities, .. } = lik.predict(&[], &q) else { unreachable!() };
+            probabilities
+        };
+        let (before, after) = (rows(&plain), rows(&sharp));
+        let total: f64 = before[..3].iter().map(|p| p.powf(1.7)).sum();
+        for (p, s) in before[..3].iter().zip(&after) {
+            assert!((p.powf(1.7) / total - s).abs() < 1e-12, "{p} became {s}");
+        }
+        for y in 0..3 {
+            let targets = Targets::classes(vec![y, y], 3).unwrap();
+            let log_p = sharp.log_predictive(&[], &q, &targets);
+            assert!((log_p[0] - after[y as usize].ln()).abs() < 1e-12);
+            assert!(log_p[1].is_finite(), "a probability too small for a number keeps its logarithm");
+            let expectation = |lik: &Softmax| {
+                let mut out = Expectations::default();
+                out.reset(2, 3, 0);
+                lik.expect(&[], &q, &targets, 4, &mut out);
+                out
+            };
+            assert_eq!(expectation(&plain), expectation(&sharp));
+        }
+        for power in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(plain.clone().with_sharpness(power).is_err());
+        }
     }
 
     #[test]

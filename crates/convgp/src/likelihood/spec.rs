@@ -22,6 +22,8 @@ pub enum LikelihoodError {
         "{samples} samples given; the number must be even and at least 2, as draws come in antithetic pairs"
     )]
     Samples { samples: usize },
+    #[error("sharpness is {value}; it must be positive and finite (1 leaves probabilities as they are)")]
+    Sharpness { value: f64 },
 }
 
 /// A likelihood as written in a model file; [`LikelihoodSpec::build`] checks it.
@@ -79,6 +81,10 @@ pub enum LikelihoodSpec {
         /// Estimate of the derivative in the variances.
         #[serde(default)]
         derivative: VarianceDerivative,
+        /// Power to which predicted probabilities are raised before they are scaled to sum to one. Training leaves it
+        /// alone and sets it afterwards: [`sharpness`](crate::train::sharpness).
+        #[serde(default = "sharpness")]
+        sharpness: f64,
     },
 }
 
@@ -96,6 +102,9 @@ fn samples() -> usize {
 }
 fn predict_samples() -> usize {
     256
+}
+fn sharpness() -> f64 {
+    1.0
 }
 
 impl LikelihoodSpec {
@@ -122,6 +131,7 @@ impl LikelihoodSpec {
             predict_samples: predict_samples(),
             seed: 0,
             derivative: VarianceDerivative::default(),
+            sharpness: sharpness(),
         }
     }
 
@@ -133,7 +143,7 @@ impl LikelihoodSpec {
             Self::Probit { link_jitter } => Box::new(Probit::new(link_jitter)?),
             Self::Logit {} => Box::new(Binary(Logit)),
             Self::RobustMax { classes, epsilon, learn_epsilon, squash } => Box::new(RobustMax::new(classes, epsilon)?.learn_epsilon(learn_epsilon).with_squash(squash)?),
-            Self::Softmax { classes, samples, predict_samples, seed, derivative } => Box::new(Softmax::new(classes)?.with_samples(samples, predict_samples)?.with_seed(seed).with_derivative(derivative)),
+            Self::Softmax { classes, samples, predict_samples, seed, derivative, sharpness } => Box::new(Softmax::new(classes)?.with_samples(samples, predict_samples)?.with_seed(seed).with_derivative(derivative).with_sharpness(sharpness)?),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod bound;
 mod init;
+mod leave_one_out;
 mod predict;
 mod restore;
 mod spec;

@@ -10,6 +10,7 @@ mod observe;
 pub mod pace;
 mod recover;
 mod sampler;
+mod sharpen;
 mod spec;
 mod state;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use latest::{Latest, Row};
 pub use observe::{Control, Moment, Observer, Trigger};
 pub use pace::Budget;
 pub use sampler::Sampler;
+pub use sharpen::sharpness;
 pub use spec::{ExperimentSpec, NaturalSpec, QStep, RecoverySpec, TrainError, TrainSpec};
 pub use state::{Counts, Good, TrainerState};
 pub use trainer::{Event, StepReport, Trainer, new_adam};

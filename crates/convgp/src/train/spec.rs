@@ -76,6 +76,8 @@ pub struct TrainSpec {
     /// Natural form: steps between evaluations of the divergence, which costs a triangular inverse per latent and is
     /// needed for reports only. The other form has it for free, at every step.
     pub report_every: u64,
+    /// Whether answers are sharpened at the end of training, see [`sharpness`](super::sharpness()).
+    pub sharpen: bool,
     /// What happens when the numbers go wrong.
     pub recovery: RecoverySpec,
 }
@@ -141,6 +143,7 @@ impl Default for TrainSpec {
             adam: AdamSpec::default(),
             natural: NaturalSpec::default(),
             report_every: 10,
+            sharpen: true,
             recovery: RecoverySpec::default(),
         }
     }

@@ -205,6 +205,11 @@ impl PosteriorScratch {
     pub(crate) fn product(&self, latent: usize) -> &Mat {
         &self.products[latent]
     }
+
+    /// `A[:, n]^T S_l A[:, n]`: the part of a marginal variance that `q` decides, valid right after [`Variational::marginals`].
+    pub(crate) fn variance_of_inducing(&self, latent: usize, image: usize) -> f64 {
+        self.norms[latent][image]
+    }
 }
 
 /// Scratch matrices that parallel tasks borrow; which task gets which does not matter.
