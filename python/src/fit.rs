@@ -49,7 +49,9 @@ impl Model {
             None => Budget::Steps(self.train.steps),
         };
         let SavedModel { model, values, .. } = &mut self.saved;
-        model.set_sharpness(1.0)?;
+        if self.train.sharpen {
+            model.set_sharpness(1.0)?;
+        }
         let engine = Fused::<f32>::default();
         let mut trainer = Trainer::new(model, &engine, &dataset, &self.train, values.clone())?;
         let pace = Pace::new(budget, 0, 0.0);
