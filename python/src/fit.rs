@@ -10,9 +10,7 @@ use convgp::data::Dataset;
 use convgp::io::SavedModel;
 use convgp::metrics::Figures;
 use convgp::train::pace::Pace;
-use convgp::train::{
-    Budget, Control, Latest, Moment, Observer, StepReport, Trainer, Trigger, sharpness,
-};
+use convgp::train::{Budget, Control, Latest, Moment, Observer, StepReport, Trainer, Trigger, sharpness};
 use convgp::variational::Form;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};

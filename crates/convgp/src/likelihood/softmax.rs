@@ -250,7 +250,10 @@ mod tests {
 
     #[test]
     fn sharp_answers_are_powers_of_plain_ones_and_change_nothing_else() {
-        let q = Marginals { mean: vec![0.5, -0.2, 1.0, 90.0, -800.0, 3.0], var: vec![0.7, 1.1, 0.3, 2.0, 4.0, 1.0] };
+        let q = Marginals {
+            mean: vec![0.5, -0.2, 1.0, 90.0, -800.0, 3.0],
+            var: vec![0.7, 1.1, 0.3, 2.0, 4.0, 1.0],
+        };
         let plain = Softmax::new(3).unwrap();
         let sharp = plain.clone().with_sharpness(1.7).unwrap();
         let rows = |lik: &Softmax| {
