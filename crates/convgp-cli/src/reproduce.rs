@@ -33,7 +33,7 @@ const HELD_OUT: f64 = 1.0 / 12.0;
 #[derive(Debug, Args)]
 pub struct Reproduce {
     /// The experiment; `--list` names them.
-    #[arg(value_name = "NAME", required_unless_present_any = ["list", "table"])]
+    #[arg(value_name = "NAME", required_unless_present_any = ["list", "table", "curves"])]
     name: Option<String>,
     /// Name the experiments.
     #[arg(long, conflicts_with_all = ["name", "table"])]
@@ -44,8 +44,12 @@ pub struct Reproduce {
     /// Show the table as Markdown.
     #[arg(long, requires = "table")]
     markdown: bool,
+    /// Draw the records in the folder of `--from` over seconds of training, one figure for each data set and quantity,
+    /// into this folder.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "table", "list"], requires = "from")]
+    curves: Option<PathBuf>,
     /// Show the records in this folder instead of the committed ones.
-    #[arg(long, value_name = "DIR", requires = "table")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "list"])]
     from: Option<PathBuf>,
     /// Our settings or the published ones.
     #[arg(long, value_parser = recipe_names(), default_value = "fast", help_heading = "Training")]
@@ -81,6 +85,10 @@ impl Reproduce {
         let mut out = std::io::stdout().lock();
         if self.list {
             list(&mut out)?;
+        } else if let (Some(curves), Some(records)) = (&self.curves, &self.from) {
+            for path in curve::draw(&record::read_all(records)?, records, curves)? {
+                writeln!(out, "{}", path.display())?;
+            }
         } else if self.table {
             let records = match &self.from {
                 Some(folder) => record::read_all(folder)?,

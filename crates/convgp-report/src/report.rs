@@ -60,6 +60,11 @@ impl Report {
         html::page(self, &figures::draw_all(self)?)
     }
 
+    /// Every figure: its name and its SVG file, on white.
+    pub fn svgs(&self) -> Result<Vec<(String, String)>, ReportError> {
+        Ok(figures::draw_all(self)?.into_iter().map(|d| (d.name, on_white(&d.svg))).collect())
+    }
+
     /// Every figure: its name and its PNG file.
     pub fn pngs(&self) -> Result<Vec<(String, Vec<u8>)>, ReportError> {
         let renderer = Renderer::new();

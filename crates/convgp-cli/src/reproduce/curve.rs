@@ -1,11 +1,18 @@
 //! How a run came to where it ended.
 
+use super::experiment::Experiment;
+use super::record::Record;
 use anyhow::{Context, Result};
-use convgp_report::CurvePoint;
+use convgp::io::write_atomically;
+use convgp_report::{CurvePoint, Report, RunCurves};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// The last part of a run, whose slope tells whether it was still getting better.
 const LAST: f64 = 0.2;
+/// How the names of figures over seconds end.
+const OVER_TIME: &str = "-time";
 
 /// How fast a run was still improving at its end: least-squares slopes over the last fifth of its time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -54,9 +61,48 @@ pub fn to_csv(points: &[CurvePoint]) -> Result<Vec<u8>> {
     writer.into_inner().context("writing to memory")
 }
 
+/// Draws the first seed of every experiment and recipe over seconds of training, one file for each data set and
+/// quantity; returns the files.
+pub fn draw(records: &[Record], folder: &Path, out: &Path) -> Result<Vec<PathBuf>> {
+    let mut reports = BTreeMap::new();
+    let least_seed = |r: &Record| {
+        let alike = records.iter().filter(|o| (&o.experiment, o.recipe) == (&r.experiment, r.recipe));
+        alike.map(|o| o.seed).min() == Some(r.seed)
+    };
+    for record in records.iter().filter(|r| least_seed(r)) {
+        let data = Experiment::find(&record.experiment)?.data;
+        let run = RunCurves::read(
+            &folder.join(&record.curve),
+            &format!("{}, {}", record.experiment, record.recipe.name()),
+        )?;
+        let report = reports.remove(&data).unwrap_or_else(|| Report::new(&data));
+        reports.insert(data, report.run(run));
+    }
+    std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    let mut paths = Vec::new();
+    for (data, report) in reports {
+        for (name, svg) in report.svgs()?.into_iter().filter(|(name, _)| name.ends_with(OVER_TIME)) {
+            let path = out.join(format!("{data}-{name}.svg"));
+            write_atomically(&path, svg.as_bytes())?;
+            paths.push(path);
+        }
+    }
+    Ok(paths)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn committed_curves_are_drawn_for_each_data_set() {
+        let (folder, out) =
+            (Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/results")), tempfile::tempdir().unwrap());
+        let paths = draw(&super::super::record::read_all(folder).unwrap(), folder, out.path()).unwrap();
+        let svg = std::fs::read_to_string(out.path().join("mnist-error-time.svg")).unwrap();
+        assert!(svg.contains("mnist-weighted, fast") && !svg.contains("rectangles-weighted"));
+        assert!(paths.iter().all(|path| path.is_file()) && paths.len() >= 4, "{paths:?}");
+    }
 
     fn point(seconds: f64, error: f64, nlpp: f64) -> CurvePoint {
         CurvePoint { step: 1, seconds, bound: None, error: Some(error), rmse: None, nlpp: Some(nlpp) }
