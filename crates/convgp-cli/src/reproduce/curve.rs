@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// The last part of a run, whose slope tells whether it was still getting better.
 const LAST: f64 = 0.2;
-/// How the names of figures over seconds end.
-const OVER_TIME: &str = "-time";
+/// The figures that experiments can be compared by.
+const DRAWN: [&str; 2] = ["error-time", "nlpp-time"];
 
 /// How fast a run was still improving at its end: least-squares slopes over the last fifth of its time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ pub fn draw(records: &[Record], folder: &Path, out: &Path) -> Result<Vec<PathBuf
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let mut paths = Vec::new();
     for (data, report) in reports {
-        for (name, svg) in report.svgs()?.into_iter().filter(|(name, _)| name.ends_with(OVER_TIME)) {
+        for (name, svg) in report.svgs()?.into_iter().filter(|(name, _)| DRAWN.contains(&name.as_str())) {
             let path = out.join(format!("{data}-{name}.svg"));
             write_atomically(&path, svg.as_bytes())?;
             paths.push(path);
