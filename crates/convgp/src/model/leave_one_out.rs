@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn only_softmax_has_a_sharpness() {
-        let data = regression(3, 3);
+        let data = regression(12, 3);
         let (mut model, _) = Model::new(&small_spec(), Some(data.images()), &mut Rng::new(6)).unwrap();
         model.set_sharpness(2.0).unwrap();
         assert_eq!(model.spec(), &small_spec());
