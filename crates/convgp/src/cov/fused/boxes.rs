@@ -44,11 +44,11 @@ pub fn applies(terms: &[Term], response: &Response, located: bool, place: Option
 }
 
 /// Whether box filters over all windows cost less than a product over `rows` merged ones. The constants are nanoseconds
-/// per pair, measured by `cargo xtask bench`.
+/// per pair, the fused limits that `cargo xtask bench --sections limits` measures.
 pub fn cheaper(rows: usize, views: &dyn Views) -> bool {
     let (rows, count) = (rows as f64, views.count() as f64);
     let pixels = (views.len() - views.coordinates()) as f64;
-    rows * rows * (0.4 + 0.02 * pixels) > count * count * 0.55
+    rows * rows * (0.4 + 0.02 * pixels) > count * count * (0.58 + 0.008 * pixels)
 }
 
 /// Buffers, one set per task.
