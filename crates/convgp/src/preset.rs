@@ -7,7 +7,7 @@ pub use chosen::{Chosen, write_out_defaults};
 use crate::data::{Dataset, Targets};
 use crate::kernel::{Lengthscale, Median};
 use crate::likelihood::LikelihoodSpec;
-use crate::model::ComponentSpec;
+use crate::model::{ComponentSpec, Weights};
 use crate::train::{ExperimentSpec, TrainSpec};
 use crate::views::{Pair, ViewSpec};
 use serde::{Deserialize, Serialize};
@@ -203,6 +203,8 @@ const IMAGE_VARIANCE: [f64; 2] = [5.0, 1.0];
 const LOCATION: f64 = 3.0 / 28.0;
 /// A run shorter than this gets fewer inducing inputs than it could have.
 const SHORT: Duration = Duration::from_secs(600);
+/// Below this many images a location-aware kernel says enough about places; weights of their own are fitted to noise.
+const FEW_IMAGES: usize = 500;
 /// Above this many inducing inputs natural steps are made smaller.
 const MANY_INDUCING: usize = 400;
 
@@ -232,7 +234,8 @@ pub fn choose(
     let mut experiment = ExperimentSpec::from_toml(text)?;
     experiment.model.image = shape;
     let patch = if side < SMALL_SIDE { 3 } else { 5 };
-    let (inducing, why) = inducing(data.len(), colour, time);
+    let located = experiment.model.components.iter().any(|c| c.location.is_some());
+    let (inducing, why) = inducing(data.len(), colour, located, time);
     let mut patches = false;
     for component in &mut experiment.model.components {
         component.inducing.count = inducing;
@@ -242,6 +245,10 @@ pub fn choose(
         } else {
             component.inducing.count = inducing.min(data.len());
         }
+    }
+    if located && recipe == Recipe::Fast && data.len() < FEW_IMAGES {
+        experiment.model.components.iter_mut().for_each(|c| c.weights = Weights::Ones);
+        reasons.push(format!("weights: none ({} training images)", data.len()));
     }
     if patches {
         reasons.push(format!("patches: {patch}x{patch} (images are {}x{})", shape.height(), shape.width()));
@@ -256,10 +263,12 @@ pub fn choose(
     Ok(Chosen { experiment, name: named.name().replace('+', "-"), reasons, free_inducing: true })
 }
 
-/// Inducing inputs for so many images. In a short time more steps are worth more than more inducing inputs.
-fn inducing(images: usize, colour: bool, time: Option<Duration>) -> (usize, String) {
+/// Inducing inputs for so many images. In a short time more steps are worth more than more inducing inputs. With few
+/// images a patch is needed for every place: too few make the bound prefer kernels that do not tell places apart.
+fn inducing(images: usize, colour: bool, located: bool, time: Option<Duration>) -> (usize, String) {
     let short = time.is_some_and(|t| t < SHORT);
     match (images, colour) {
+        (..20_000, _) if located => (500, format!("{images} training images, and places matter")),
         (..2000, _) => (100, format!("{images} training images")),
         (..20_000, _) | (_, true) => (256, format!("{images} training images")),
         _ if short => (256, format!("{images} training images, but little time")),
@@ -366,6 +375,19 @@ mod tests {
         for c in [grey, small, colour, tiny] {
             assert!(c.reasons.iter().any(|r| r.starts_with("model: ")), "{:?}", c.reasons);
         }
+    }
+
+    #[test]
+    fn few_images_need_a_patch_for_every_place_and_no_weights() {
+        let chosen = |images| {
+            let data = data((9, 9, 1), images as usize, classes(images, 10));
+            let chosen = choose(Some(Named::Located), Recipe::Fast, &data, None).unwrap();
+            let component = &chosen.experiment.model.components[0];
+            (component.inducing.count, component.weights)
+        };
+        assert_eq!(chosen(100), (500, Weights::Ones));
+        assert_eq!(chosen(1000), (500, Weights::Learned));
+        assert_eq!(chosen(30_000), (750, Weights::Learned));
     }
 
     #[test]
