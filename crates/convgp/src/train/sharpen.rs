@@ -111,28 +111,32 @@ mod tests {
         assert!((minimum(|x| x, -1.0, 2.0) + 1.0).abs() < 1e-4, "at the border if that is where it is");
     }
 
-    /// Answers of two classes that are sure of 0.6 and right in nine of ten cases.
-    fn too_unsure(images: usize) -> (Vec<f64>, Vec<usize>) {
-        let logs = (0..images).flat_map(|_| [0.6f64.ln(), 0.4f64.ln()]).collect();
+    /// Answers of two classes that are so sure, and right in nine of ten cases.
+    fn answers(sure: f64, images: usize) -> (Vec<f64>, Vec<usize>) {
+        let logs = (0..images).flat_map(|_| [sure.ln(), (1.0 - sure).ln()]).collect();
         (logs, (0..images).map(|n| usize::from(n % 10 == 0)).collect())
+    }
+
+    /// `0.9 / 0.1 = (0.7 / 0.3)^power`.
+    fn best_for_sure_of_07() -> f64 {
+        9f64.ln() / (0.7f64 / 0.3).ln()
     }
 
     #[test]
     fn a_power_makes_up_for_answers_that_are_too_unsure() {
-        let (logs, labels) = too_unsure(10);
+        let (logs, labels) = answers(0.7, 10);
         let loss = |x| mean_and_error(&losses(x, &logs, 2, &labels)).0;
-        // (0.9 / 0.1) = (0.6 / 0.4)^power.
-        let best = 9f64.ln() / 1.5f64.ln();
-        assert!((minimum(loss, 0.1, 20.0) - best).abs() < 1e-3);
+        assert!((minimum(loss, 0.1, 20.0) - best_for_sure_of_07()).abs() < 1e-3);
     }
 
     #[test]
-    fn few_images_change_less_than_many() {
-        let power = |images| {
-            let (logs, labels) = too_unsure(images);
+    fn few_images_change_less_than_many_and_right_answers_are_left_alone() {
+        let power = |sure, images| {
+            let (logs, labels) = answers(sure, images);
             cautious_power(&logs, 2, &labels)
         };
-        assert_eq!(power(10), 1.0);
-        assert!(1.0 < power(100) && power(100) < power(100_000) && power(100_000) <= LARGEST);
+        let (few, many) = (power(0.7, 10), power(0.7, 10_000));
+        assert!(1.0 <= few && few < 0.9 * many && many < best_for_sure_of_07(), "{few}, {many}");
+        assert_eq!(power(0.9, 10_000), 1.0);
     }
 }
