@@ -18,7 +18,7 @@ fn has(page: &str, figure: &str) -> bool {
 fn train_writes_it_and_report_compares_runs_and_misses_data_calmly() {
     let desk = Desk::new();
     desk.idx_folder("digits");
-    let ran = desk.ok(&format!("train digits {RUN} --name one"));
+    let ran = desk.ok(&format!("train digits {RUN} --name one --model weighted"));
     assert!(ran.out.contains("report: runs/0001-one/report/report.html"), "{}", ran.out);
     let events = lines(&String::from_utf8(desk.run_file(1, "events.jsonl")).unwrap());
     let told = events.iter().find(|e| e["event"] == "report").unwrap();
