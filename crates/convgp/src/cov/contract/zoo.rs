@@ -130,6 +130,7 @@ fn recipes() -> Vec<Recipe> {
         new("orbit with interpolation", "type = 'image'\norbit = [{ rotations = [-10.0, 17.0] }, { scalings = [1.1] }]", "type = 'rbf'\nlengthscale = 3.0"),
         Recipe { pixels: Look::Sparse, ..new("patches under shears and shifts", "type = 'patches'\npatch = [3, 3]\nstride = 2\norbit = [{ shears = [0.2] }, { shifts = 1 }]", RBF) },
         Recipe { location: MATERN32, ..new("located patches under rotations", "type = 'patches'\npatch = [3, 3]\nstride = 2\nlocated = true\norbit = [{ rotations = [15.0] }]", RBF) },
+        Recipe { shape: [11, 12, 1], inducing: 9, location: MATERN32, ..new("located, larger", "type = 'patches'\npatch = [4, 5]\nlocated = true", "type = 'rbf'\nlengthscale = 2.6") },
     ]
 }
 
