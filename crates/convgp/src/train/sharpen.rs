@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::cov::Engine;
 use crate::data::{Dataset, Targets};
+use crate::likelihood::special::log_sum_exp;
 use crate::likelihood::{LikelihoodSpec, Predictive};
 use crate::model::Model;
 
@@ -74,12 +75,7 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
 /// Negative log probability of each label, log probabilities times a power.
 fn losses(power: f64, logs: &[f64], classes: usize, labels: &[usize]) -> Vec<f64> {
     let rows = logs.chunks_exact(classes).zip(labels);
-    let loss = |(row, &label): (&[f64], &usize)| {
-        let top = row.iter().fold(f64::NEG_INFINITY, |a, &b| a.max(b));
-        let total: f64 = row.iter().map(|l| libm::exp(power * (l - top))).sum();
-        libm::log(total) - power * (row[label] - top)
-    };
-    rows.map(loss).collect()
+    rows.map(|(row, &label)| log_sum_exp(row.iter().map(|l| power * l)) - power * row[label]).collect()
 }
 
 /// Where a function of one number with one valley is least, by golden sections.
