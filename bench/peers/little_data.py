@@ -4,8 +4,9 @@
     python3 bench/peers/little_data.py --data DIR
 
 Digits are drawn balanced over classes, a function of size and seed; their indices are kept beside the results. Every
-contestant is judged on the whole test set by the same code: error, NLPP, expected calibration error in 15 bins of equal
-width, and the seconds its training took. Writes docs/results/little-data.jsonl and prints a table in Markdown.
+contestant is judged by the same code on the whole test set, or with --held-out on 3,000 training images: error, NLPP,
+expected calibration error in 15 bins of equal width, and the seconds its training took. Writes
+docs/results/little-data.jsonl and prints a table in Markdown.
 """
 import argparse
 import csv
@@ -35,6 +36,7 @@ CLASSES = 10
 FOLDS = 5
 PENALTIES = [1.0, 10.0, 100.0]
 UPDATES, BATCH = 2000, 64  # of the network
+HELD_OUT = 3000  # training images that settings may be chosen by
 
 
 def draw(labels, size, seed):
@@ -42,6 +44,13 @@ def draw(labels, size, seed):
     rng = np.random.default_rng([seed, size])
     each = [rng.choice(np.flatnonzero(labels == c), size // CLASSES, replace=False) for c in range(CLASSES)]
     return np.sort(np.concatenate(each))
+
+
+def without_test(images, labels):
+    """Training images that digits may be drawn from, and others to judge by instead of the test set."""
+    held_out = np.zeros(len(labels), dtype=bool)
+    held_out[np.random.default_rng(77).choice(len(labels), HELD_OUT, replace=False)] = True
+    return images[~held_out], labels[~held_out], images[held_out], labels[held_out]
 
 
 def temperature(scores, labels):
@@ -109,8 +118,8 @@ def network(train, labels, test, seed, updates=UPDATES, **_):
     return torch.softmax(logits, 1).numpy(), seconds, dict(updates=updates)
 
 
-def convgp(train, labels, test, seed, program, span, test_labels, **_):
-    """`convgp train` with its defaults, for so long; the reading of files and the report are not counted."""
+def convgp(train, labels, test, seed, program, span, settings_given, test_labels, **_):
+    """`convgp train` with its defaults or settings given, for so long; the reading of files and the report are not counted."""
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         for prefix, images, y in [("train", train, labels), ("t10k", test, test_labels)]:
@@ -118,7 +127,7 @@ def convgp(train, labels, test, seed, program, span, test_labels, **_):
             ours.write_idx(folder / f"{prefix}-images-idx3-ubyte.gz", pixels)
             ours.write_idx(folder / f"{prefix}-labels-idx1-ubyte.gz", y)
         command = [program, "train", folder, "--time", span, "--seed", seed, "--runs-dir", folder / "runs"]
-        command += ["--name", "run", "--json", "--quiet", "--no-report"]
+        command += ["--name", "run", "--json", "--quiet", "--no-report", *settings_given]
         lines = run(command).splitlines()
         end = json.loads(lines[-1])
         table = folder / "answers.csv"
@@ -157,6 +166,8 @@ def main():
     parser.add_argument("--seeds", type=numbers, default=[0, 1, 2])
     parser.add_argument("--contestants", type=lambda t: t.split(","), default=list(CONTESTANTS))
     parser.add_argument("--time", default="60s", help="training time of convgp")
+    parser.add_argument("--held-out", action="store_true", help="judge on training images kept apart, not on the test set")
+    parser.add_argument("--settings", type=str.split, default=[], help="of `convgp train`, as one word: --settings='-m 256'")
     parser.add_argument("--updates", type=int, default=UPDATES, help="of the network")
     parser.add_argument("--program", help="convgp itself (default: built from this repository)")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "little-data.jsonl")
@@ -168,6 +179,8 @@ def main():
     if wrong:
         parser.error(f"sizes must be multiples of {CLASSES}, not {wrong}")
     images, labels, test, test_labels = settings.whole("mnist", options.data)
+    if options.held_out:
+        images, labels, test, test_labels = without_test(images, labels)
     program = options.program or ("convgp" in options.contestants and ours.build_convgp())
     records, indices = [], []
     for size in options.sizes:
@@ -177,7 +190,7 @@ def main():
             for name in options.contestants:
                 probabilities, seconds, how = CONTESTANTS[name](
                     images[chosen], labels[chosen], test, seed=seed, program=program, span=options.time,
-                    test_labels=test_labels, updates=options.updates,
+                    test_labels=test_labels, updates=options.updates, settings_given=options.settings,
                 )
                 record = dict(size=size, seed=seed, contestant=name, seconds=seconds, **how)
                 records.append({**record, **ours.figures(probabilities, test_labels)})
