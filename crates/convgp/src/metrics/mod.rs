@@ -72,7 +72,8 @@ pub fn weighted_error_rate(predictive: &Predictive, targets: &Targets, weights: 
     let rows = probabilities.chunks_exact(*classes);
     let wrong =
         rows.zip(labels).enumerate().filter(|(_, (row, label))| most_probable(row) != **label as usize);
-    let total: f64 = wrong.map(|(n, _)| weights.get(n).copied().unwrap_or(1.0)).sum();
+    // Not `sum`, whose zero is negative and would be shown as -0.00 %.
+    let total = wrong.fold(0.0, |total, (n, _)| total + weights.get(n).copied().unwrap_or(1.0));
     Some(total / labels.len() as f64)
 }
 
@@ -122,6 +123,9 @@ mod tests {
         let p = Predictive::Classes { probabilities: vec![0.2, 0.5, 0.3, 0.4, 0.4, 0.2], classes: 3 };
         let t = Targets::classes(vec![1, 1], 3).unwrap();
         assert_eq!(error_rate(&p, &t), Some(0.5), "the tie goes to class 0");
+        let none_wrong = Predictive::Classes { probabilities: vec![0.9, 0.1], classes: 2 };
+        let error = error_rate(&none_wrong, &Targets::classes(vec![0], 2).unwrap()).unwrap();
+        assert_eq!(format!("{error}"), "0", "not -0");
         assert!((nlpp(&[f64::ln(0.5), f64::ln(0.4)]) - 0.5 * -(0.5f64 * 0.4).ln()).abs() < 1e-15);
         let r = Predictive::Real { mean: vec![1.0, 2.0], var: vec![1.0; 2] };
         let y = Targets::real(vec![1.0, 4.0]).unwrap();
