@@ -54,7 +54,7 @@ impl Views for Dilated {
             view.iter_mut().enumerate().for_each(|(e, value)| *value = image[self.pixel(p, e)]);
         }
     }
-    fn pullback(&self, views_bar: &[f64], image_bar: &mut [f64]) {
+    fn pullback(&self, _image: &[f64], views_bar: &[f64], image_bar: &mut [f64]) {
         for (p, bar) in views_bar.chunks_exact(self.len()).enumerate() {
             bar.iter().enumerate().for_each(|(e, bar)| image_bar[self.pixel(p, e)] += bar);
         }

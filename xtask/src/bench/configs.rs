@@ -152,7 +152,7 @@ impl Config {
 fn component(part: Part, inducing: InducingSpec) -> ComponentSpec {
     let plain = ComponentSpec {
         name: None,
-        views: ViewSpec::Image { orbit: Vec::new() },
+        views: ViewSpec::Image { orbit: Vec::new(), contrast: None },
         weights: Weights::Ones,
         normalise: true,
         white: None,
@@ -173,6 +173,7 @@ fn component(part: Part, inducing: InducingSpec) -> ComponentSpec {
             channels,
             located,
             orbit: Vec::new(),
+            contrast: None,
         },
         weights: if weighted { Weights::Learned } else { Weights::Ones },
         kernel: KernelSpec::radial("rbf", 1.0, 1.0),

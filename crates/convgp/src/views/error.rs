@@ -38,6 +38,8 @@ pub enum GeometryError {
         count - 1
     )]
     NotAPermutation { position: usize, source_index: usize, count: usize },
+    #[error("`contrast.{field}` is {value}; it must be a positive number")]
+    BadContrast { field: &'static str, value: f64 },
     #[error("an orbit needs at least one map; give the identity if the image itself is meant")]
     EmptyOrbit,
     #[error("map {index} of the orbit is for {found} images, the windows are for {expected}")]

@@ -1,10 +1,11 @@
 //! Views of an image: what the patch response `g` looks at.
 //!
-//! `f(x) = sum_p w_p g(x[p])`: an image `x` of `D` numbers has `P` views `x[p]` of `E` numbers each. A view is a linear
-//! map of the pixels, with constants (its own coordinates) appended when it is *located*.
+//! `f(x) = sum_p w_p g(x[p])`: an image `x` of `D` numbers has `P` views `x[p]` of `E` numbers each. A view is a map of
+//! the pixels, mostly a linear one, with constants (its own coordinates) appended when it is *located*.
 //!
 //! - [`Windows`]: patches on a grid; the whole image and single pixels are the largest and the smallest window.
 //! - [`Orbit`]: windows of every transformed image, the transformations being [`ImageMap`]s.
+//! - [`Contrasted`]: either of them, of an image's local contrast.
 //! - [`ViewSpec`]: the same, as written in a model file.
 //! - [`check_views`]: the contract every implementation is tested with.
 //!
@@ -16,6 +17,7 @@
 
 mod affine;
 mod contract;
+mod contrast;
 mod error;
 mod maps;
 mod orbit;
@@ -25,6 +27,7 @@ mod windows;
 
 pub use affine::Affine;
 pub use contract::check_views;
+pub use contrast::{Contrast, Contrasted};
 pub use error::GeometryError;
 pub use maps::ImageMap;
 pub use orbit::Orbit;
@@ -34,7 +37,7 @@ pub use windows::{Channels, Windows};
 
 use crate::data::ImageShape;
 
-/// `P` views of an image, each of `E` numbers: a linear map of the pixels, then the coordinates of located views.
+/// `P` views of an image, each of `E` numbers: a map of the pixels, then the coordinates of located views.
 ///
 /// A new kind of views is an implementation of this trait; [`check_views`] tests it.
 pub trait Views: std::fmt::Debug + Send + Sync {
@@ -60,8 +63,13 @@ pub trait Views: std::fmt::Debug + Send + Sync {
     /// Writes all views of one image, row-major `P x E`.
     fn write(&self, image: &[f64], out: &mut [f64]);
 
-    /// Adds the pullback of [`Views::write`]: `image_bar += J^T views_bar`, `views_bar` being `P x E`.
-    fn pullback(&self, views_bar: &[f64], image_bar: &mut [f64]);
+    /// Adds the pullback of [`Views::write`] at an image: `image_bar += J^T views_bar`, `views_bar` being `P x E`.
+    fn pullback(&self, image: &[f64], views_bar: &[f64], image_bar: &mut [f64]);
+
+    /// Whether the map of the pixels is linear, as it is unless views are normalised.
+    fn is_linear(&self) -> bool {
+        true
+    }
 
     /// How the views lie on the image, to paint one number per view.
     fn layout(&self) -> Layout;

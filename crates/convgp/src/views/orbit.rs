@@ -63,11 +63,11 @@ impl Views for Orbit {
         }
     }
 
-    fn pullback(&self, views_bar: &[f64], image_bar: &mut [f64]) {
+    fn pullback(&self, image: &[f64], views_bar: &[f64], image_bar: &mut [f64]) {
         let mut mapped_bar = vec![0.0; image_bar.len()];
         for (map, block_bar) in self.maps.iter().zip(views_bar.chunks_exact(self.block())) {
             mapped_bar.fill(0.0);
-            self.windows.pullback(block_bar, &mut mapped_bar);
+            self.windows.pullback(image, block_bar, &mut mapped_bar);
             map.pullback(&mapped_bar, image_bar);
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Channels, GeometryError, MapSet, Orbit, Views, Windows, compose_sets};
+use super::{Channels, Contrast, Contrasted, GeometryError, MapSet, Orbit, Views, Windows, compose_sets};
 use crate::data::ImageShape;
 
 /// What a component looks at; becomes [`Views`] once the image shape is known.
@@ -29,6 +29,9 @@ pub enum ViewSpec {
         /// Sets of maps, of which all products are taken; see [`compose_sets`].
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         orbit: Vec<MapSet>,
+        /// Look at local contrast instead of pixels.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        contrast: Option<Contrast>,
     },
     /// Every pixel of every channel by itself.
     Pixels {},
@@ -48,6 +51,9 @@ pub enum ViewSpec {
         /// Sets of maps, of which all products are taken; see [`compose_sets`].
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         orbit: Vec<MapSet>,
+        /// Look at local contrast instead of pixels.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        contrast: Option<Contrast>,
     },
 }
 
@@ -107,12 +113,15 @@ impl ViewSpec {
     /// The views of images of this shape: one set, or one per channel for [`ChannelSpec::Each`].
     pub fn build(&self, shape: ImageShape) -> Result<Vec<Arc<dyn Views>>, GeometryError> {
         match self {
-            ViewSpec::Image { orbit } => Ok(vec![with_orbit(orbit, Windows::image(shape))?]),
+            ViewSpec::Image { orbit, contrast } => {
+                Ok(vec![with_contrast(*contrast, with_orbit(orbit, Windows::image(shape))?)?])
+            }
             ViewSpec::Pixels {} => Ok(vec![Arc::new(Windows::pixels(shape))]),
-            ViewSpec::Patches { patch, stride, channels, located, orbit } => {
+            ViewSpec::Patches { patch, stride, channels, located, orbit, contrast } => {
                 let set = |channels| {
                     let windows = Windows::new(shape, (*patch).into(), (*stride).into(), channels)?;
-                    with_orbit(orbit, if *located { windows.located() } else { windows })
+                    let windows = if *located { windows.located() } else { windows };
+                    with_contrast(*contrast, with_orbit(orbit, windows)?)
                 };
                 channels.channels(shape).into_iter().map(set).collect()
             }
@@ -130,6 +139,14 @@ fn with_orbit(sets: &[MapSet], windows: Windows) -> Result<Arc<dyn Views>, Geome
         Some(plain) => Arc::new(plain.clone()),
         None => Arc::new(orbit),
     })
+}
+
+/// The views of the image's contrast if that is asked for.
+fn with_contrast(contrast: Option<Contrast>, views: Arc<dyn Views>) -> Result<Arc<dyn Views>, GeometryError> {
+    match contrast {
+        Some(contrast) => Ok(Arc::new(Contrasted::new(views, contrast)?)),
+        None => Ok(views),
+    }
 }
 
 #[cfg(test)]
@@ -162,6 +179,7 @@ mod tests {
         assert_eq!(patches("channels = 'all'\nlocated = true"), [(20, 20)]);
         assert_eq!(patches("channels = 'each'"), [(20, 6); 3]);
         assert_eq!(patches("channels = 2\nstride = 2"), [(6, 6)]);
+        assert_eq!(patches("channels = 'each'\norbit = ['flip-horizontal']\ncontrast = {}"), [(40, 6); 3]);
         assert_eq!(patches("channels = 'pooled'\nstride = [3, 1]"), [(30, 6)]);
         assert_eq!(
             patches("channels = 'each'\norbit = ['quarter-turns', { shears = [0.2] }]"),
@@ -185,13 +203,14 @@ mod tests {
         let orbit = vec![MapSet::QuarterTurns, MapSet::Rotations(vec![-10.0, 12.5]), MapSet::Shifts(2)];
         for spec in [
             ViewSpec::Pixels {},
-            ViewSpec::Image { orbit: orbit.clone() },
+            ViewSpec::Image { orbit: orbit.clone(), contrast: None },
             ViewSpec::Patches {
                 patch: Pair::Each([5, 4]),
                 stride: Pair::Both(2),
                 channels: ChannelSpec::Only(1),
                 located: true,
                 orbit,
+                contrast: Some(Contrast { radius: 1.5, floor: 0.1 }),
             },
         ] {
             assert_eq!(parse(&toml::to_string(&spec).unwrap()), spec);
@@ -206,6 +225,7 @@ mod tests {
                 "unknown variant `patch`, expected one of `image`, `pixels`, `patches`",
             ),
             ("type = 'image'\nstride = 2", "unknown field `stride`"),
+            ("type = 'image'\ncontrast = { size = 2 }", "unknown field `size`, expected `radius` or `floor`"),
             ("type = 'pixels'\norbit = []", "unknown field `orbit`"),
             ("type = 'patches'", "missing field `patch`"),
             ("type = 'patches'\npatch = [3, 3, 3]", "expected a whole number or [rows, columns]"),

@@ -174,7 +174,7 @@ impl Views for Windows {
         }
     }
 
-    fn pullback(&self, views_bar: &[f64], image_bar: &mut [f64]) {
+    fn pullback(&self, _image: &[f64], views_bar: &[f64], image_bar: &mut [f64]) {
         for (view_bar, &base) in views_bar.chunks_exact(self.len()).zip(&self.bases) {
             for (&value_bar, &offset) in view_bar.iter().zip(&self.offsets) {
                 image_bar[base + offset] += value_bar;

@@ -131,6 +131,7 @@ fn recipes() -> Vec<Recipe> {
         Recipe { pixels: Look::Sparse, ..new("patches under shears and shifts", "type = 'patches'\npatch = [3, 3]\nstride = 2\norbit = [{ shears = [0.2] }, { shifts = 1 }]", RBF) },
         Recipe { location: MATERN32, ..new("located patches under rotations", "type = 'patches'\npatch = [3, 3]\nstride = 2\nlocated = true\norbit = [{ rotations = [15.0] }]", RBF) },
         Recipe { shape: [11, 12, 1], inducing: 9, location: MATERN32, ..new("located, larger", "type = 'patches'\npatch = [4, 5]\nlocated = true", "type = 'rbf'\nlengthscale = 2.6") },
+        Recipe { shape: colour, location: MATERN32, ..new("located patches of local contrast, under flips", "type = 'patches'\npatch = [2, 3]\nchannels = 'all'\nlocated = true\norbit = ['flip-horizontal']\ncontrast = { radius = 1.2, floor = 0.2 }", RBF) },
     ]
 }
 
