@@ -64,10 +64,11 @@ impl Views for Orbit {
     }
 
     fn pullback(&self, image: &[f64], views_bar: &[f64], image_bar: &mut [f64]) {
-        let mut mapped_bar = vec![0.0; image_bar.len()];
+        let (mut mapped, mut mapped_bar) = (vec![0.0; image.len()], vec![0.0; image.len()]);
         for (map, block_bar) in self.maps.iter().zip(views_bar.chunks_exact(self.block())) {
             mapped_bar.fill(0.0);
-            self.windows.pullback(image, block_bar, &mut mapped_bar);
+            map.apply(image, &mut mapped);
+            self.windows.pullback(&mapped, block_bar, &mut mapped_bar);
             map.pullback(&mapped_bar, image_bar);
         }
     }
