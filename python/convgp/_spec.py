@@ -34,10 +34,14 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Image(_Spec):
-    """The whole image, or its orbit under sets of maps such as ``["flip-horizontal", {"shifts": 1}]``."""
+    """The whole image, or its orbit under sets of maps such as ``["flip-horizontal", {"shifts": 1}]``.
+
+    ``contrast`` looks at local contrast instead of pixels: ``{}``, or ``{"radius": 3.0, "floor": 0.1}``.
+    """
 
     _type = "image"
     orbit: Sequence[Any] = ()
+    contrast: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class Patches(_Spec):
     """Patches on a grid.
 
     ``channels`` is ``"pooled"`` (patches of every channel in one set), ``"all"`` (through all channels), ``"each"`` (a function per
-    channel) or the number of one channel. ``located`` appends row and column, for a kernel over places.
+    channel) or the number of one channel. ``located`` appends row and column, for a kernel over places. ``orbit`` and ``contrast`` are those of
+    :class:`Image`.
     """
 
     _type = "patches"
@@ -61,6 +66,7 @@ class Patches(_Spec):
     channels: str | int = "pooled"
     located: bool = False
     orbit: Sequence[Any] = ()
+    contrast: dict[str, float] | None = None
 
 
 # Kernels.

@@ -131,6 +131,7 @@ def test_a_gaussian_model_needs_one_natural_step():
         core.Component(core.Image(), core.Additive("matern32"), inducing=4, white=1e-3),
         core.Component(core.Image(), core.RBF() * core.Matern32(), inducing=4, init="uniform"),
         core.Component(core.Patches(3, located=True), core.RBF(), 4, location=core.Matern32(lengthscale=3.0)),
+        core.Component(core.Patches(3, contrast={"floor": 0.2}), core.RBF(), inducing=4),
         core.Component(core.Patches((3, 2), stride=(1, 2)), core.RBF(ard=True), inducing=4, init="k-means"),
     ],
 )
