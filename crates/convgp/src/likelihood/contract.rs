@@ -14,7 +14,8 @@ const DERIVATIVE: f64 = 1e-7;
 ///    that its own rule is coarser); predictive variances are positive;
 /// 3. the log predictive density is the logarithm of the predicted probability;
 /// 4. everything stays finite for means of ±50 and variances 0, 1e-12 and 1e4;
-/// 5. predictions of an image do not depend on the others, and its expectations not on those after it.
+/// 5. predictions of an image do not depend on the others, and its expectations not on those after it;
+/// 6. it ignores a level common to all latents, if it says so.
 ///
 /// `targets` are any that the likelihood accepts, at least two of them; the message of an error says what broke and where.
 /// A likelihood that samples must differentiate its own average exactly (`Softmax`: the pathwise option).
@@ -37,6 +38,7 @@ pub fn check_likelihood(
     case.check_derivatives(&q)?;
     case.check_predictive(&q, sum_tolerance).map_err(|e| format!("at ordinary marginals: {e}"))?;
     case.check_rows(&q)?;
+    case.check_level(&q)?;
     case.check_extremes()
 }
 
@@ -149,6 +151,15 @@ impl Case<'_> {
             && first.mean_bar[..] == all.mean_bar[..latents]
             && first.var_bar[..] == all.var_bar[..latents];
         require(same, || "the expectations of the first image depend on the images after it".into())
+    }
+
+    fn check_level(&self, q: &Marginals) -> Result<(), String> {
+        let raised = Marginals { mean: q.mean.iter().map(|m| m + 3.7).collect(), var: q.var.clone() };
+        let [at, above] = [q, &raised].map(|q| self.expect(self.theta, q, self.targets).value);
+        let same = at.iter().zip(&above).all(|(a, b)| (a - b).abs() <= 1e-9 * (1.0 + a.abs()));
+        require(same || !self.lik.ignores_level(), || {
+            format!("expected log densities {at:?} become {above:?} when all latents rise by 3.7")
+        })
     }
 
     fn check_extremes(&self) -> Result<(), String> {

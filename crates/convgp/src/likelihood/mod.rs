@@ -103,6 +103,11 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Whether nothing changes when one number is added to all latents of an image.
+    fn ignores_level(&self) -> bool {
+        false
+    }
+
     /// Whether these targets fit (kind, number of classes).
     fn check_targets(&self, targets: &Targets) -> Result<(), DataError>;
 

@@ -176,6 +176,10 @@ impl Likelihood for RobustMax {
         if self.learn_epsilon { vec![epsilon] } else { Vec::new() }
     }
 
+    fn ignores_level(&self) -> bool {
+        true
+    }
+
     fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
         check_classes(targets, self.classes)
     }

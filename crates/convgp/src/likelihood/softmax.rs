@@ -160,6 +160,10 @@ impl Likelihood for Softmax {
         self.classes
     }
 
+    fn ignores_level(&self) -> bool {
+        true
+    }
+
     fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
         check_classes(targets, self.classes)
     }

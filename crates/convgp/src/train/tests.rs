@@ -8,7 +8,9 @@ use crate::data::{Batch, Dataset};
 use crate::error::NumericalError;
 use crate::likelihood::LikelihoodSpec;
 use crate::linalg::Mat;
+use crate::model::Workspace;
 use crate::rng::Rng;
+use crate::variational::{Form, Structure};
 use crate::{Error, Model, ModelSpec};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -102,6 +104,33 @@ fn one_full_natural_step_lands_on_the_collapsed_optimum() {
         .set_optimal_q(&mut best)
         .unwrap();
     assert!(after.iter().zip(&best).all(|(a, b)| (a - b).abs() < 1e-9 * (1.0 + b.abs())), "bound {bound}");
+}
+
+#[test]
+fn a_level_common_to_all_latents_is_taken_off() {
+    let data = classes(20, 1);
+    let mut batch = Batch::empty(data.images().shape());
+    data.write_batch(&(0..20).collect::<Vec<_>>(), &mut batch);
+    for structure in [Structure::Full, Structure::MeanField] {
+        let mut spec = ModelSpec { likelihood: LikelihoodSpec::softmax(2), ..small_spec() };
+        spec.posterior.structure = structure;
+        let (mut model, mut values) = build(&spec, &data);
+        let rng = &mut Rng::new(8);
+        model.variational().slot().of_mut(&mut values).iter_mut().for_each(|v| *v += 0.1 * rng.normal());
+        let common: Vec<f64> = (0..model.variational().total()).map(|_| rng.normal()).collect();
+        let means = model.variational().mean_slot();
+        means.of_mut(&mut values).iter_mut().zip(common.iter().cycle()).for_each(|(m, c)| *m += c);
+        model.set_form(Form::Natural, &mut values).unwrap();
+        let mut ws = Workspace::default();
+        let before = model.elbo(&Reference, &values, &batch, 20, 0, &mut ws).unwrap();
+        model.variational().remove_common_mean(&ws.posterior, &mut values);
+        let after = model.elbo(&Reference, &values, &batch, 20, 0, &mut ws).unwrap();
+        assert!((before.expectation - after.expectation).abs() < 1e-9, "{before:?}, {after:?}");
+        assert!(after.kl < before.kl - 1.0, "{before:?}, {after:?}");
+        model.set_form(Form::Covariance, &mut values).unwrap();
+        let [first, second] = [0, 1].map(|l| model.variational().mean(&values, l));
+        assert!(first.iter().zip(second).all(|(a, b)| (a + b).abs() < 1e-9));
+    }
 }
 
 #[test]

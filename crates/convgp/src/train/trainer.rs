@@ -282,6 +282,9 @@ impl<'a, E: Engine> Trainer<'a, E> {
         if self.spec.q == QStep::Natural {
             let (v, clip) = (self.model.variational(), self.spec.natural.clip);
             v.natural_step(gamma, clip, &self.ws.expect, &self.ws.posterior, &mut self.values);
+            if self.model.likelihood().ignores_level() {
+                v.remove_common_mean(&self.ws.posterior, &mut self.values);
+            }
         }
         self.adam.step(rate, &mut self.values, &self.ws.grad);
     }

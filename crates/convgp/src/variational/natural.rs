@@ -72,6 +72,27 @@ impl Variational {
         });
     }
 
+    /// Takes off the means, in natural form, what those of the evaluation held in `s` have in common:
+    /// `theta_l <- theta_l - Lambda_l sum_k m_k / L`.
+    ///
+    /// To a likelihood that ignores a common level this changes nothing, and `q` comes nearer to the prior. Natural
+    /// steps hardly do it themselves: each latent believes the data to hold it where it is.
+    pub(crate) fn remove_common_mean(&self, s: &PosteriorScratch, values: &mut [f64]) {
+        debug_assert!(self.form == Form::Natural && self.whitened);
+        let mut common = vec![0.0; self.total];
+        for l in 0..self.latents {
+            common.iter_mut().zip(s.means.col(l)).for_each(|(c, m)| *c += m / self.latents as f64);
+        }
+        let slot = self.slot().of_mut(values);
+        let (thetas, triangles) = slot.split_at_mut(self.mean.len());
+        let triangles = self.split_by_latent(triangles);
+        thetas.par_chunks_mut(self.total).zip(triangles).for_each(|(theta, triangles)| {
+            for (group, precision) in self.groups.iter().zip(triangles) {
+                subtract_product(precision, &common[group.rows.clone()], &mut theta[group.rows.clone()]);
+            }
+        });
+    }
+
     /// Rewrites the stored numbers in the other form. Natural parameters are moved by natural steps only, so the
     /// layout marks them as not trainable.
     pub fn set_form(
@@ -113,6 +134,15 @@ impl Variational {
             let lower = Transform::Lower { order: group.order() };
             layout.set_form(&name, if natural { Transform::Real } else { lower }, !natural);
         }
+    }
+}
+
+/// `y -= P x` for a symmetric matrix of which the packed lower triangle is given.
+fn subtract_product(packed: &[f64], x: &[f64], y: &mut [f64]) {
+    for j in 0..x.len() {
+        let column = &packed[linalg::packed_range(x.len(), j)];
+        y[j] -= linalg::dot(column, &x[j..]);
+        y[j + 1..].iter_mut().zip(&column[1..]).for_each(|(y, p)| *y -= p * x[j]);
     }
 }
 
