@@ -15,9 +15,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// The paper's experiments by name.
-pub const PAPER: [(&str, &str); 16] = [
+pub const PAPER: [(&str, &str); 18] = [
     ("cifar-additive", include_str!("../specs/cifar-additive.toml")),
     ("cifar-colour-patch", include_str!("../specs/cifar-colour-patch.toml")),
+    ("cifar-contrast", include_str!("../specs/cifar-contrast.toml")),
+    ("cifar-contrast-rbf", include_str!("../specs/cifar-contrast-rbf.toml")),
     ("cifar-located", include_str!("../specs/cifar-located.toml")),
     ("cifar-located-rbf", include_str!("../specs/cifar-located-rbf.toml")),
     ("cifar-multichannel", include_str!("../specs/cifar-multichannel.toml")),
@@ -54,6 +56,10 @@ pub enum Named {
     Located,
     /// The sum of located patches and whole images.
     LocatedRbf,
+    /// Located patches of local contrast.
+    Contrast,
+    /// The sum of located patches of local contrast and whole images.
+    ContrastRbf,
     /// A function per pixel (grey), or per colour channel of a patch.
     Additive,
     /// Whole images, alike when flipped.
@@ -118,13 +124,15 @@ impl FromStr for Recipe {
 
 impl Named {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Weighted,
         Self::Invariant,
         Self::Rbf,
         Self::WeightedRbf,
         Self::Located,
         Self::LocatedRbf,
+        Self::Contrast,
+        Self::ContrastRbf,
         Self::Additive,
         Self::Flips,
         Self::ColourPatch,
@@ -148,6 +156,10 @@ impl Named {
             Named::WeightedRbf => ("weighted+rbf", "The sum of weighted patches and whole images"),
             Named::Located => ("located", "Patches whose place matters too"),
             Named::LocatedRbf => ("located+rbf", "The sum of located patches and whole images"),
+            Named::Contrast => ("contrast", "Located patches of local contrast"),
+            Named::ContrastRbf => {
+                ("contrast+rbf", "The sum of located patches of local contrast and whole images")
+            }
             Named::Additive => ("additive", "A function per pixel (grey), or per colour channel of a patch"),
             Named::Flips => ("flips", "Whole images, alike when flipped"),
             Named::ColourPatch => ("colour-patch", "Patches through all colours"),
@@ -166,6 +178,8 @@ impl Named {
             Named::Located => "mnist-located",
             Named::LocatedRbf if colour => "cifar-located-rbf",
             Named::LocatedRbf => "mnist-located-rbf",
+            Named::Contrast => "cifar-contrast",
+            Named::ContrastRbf => "cifar-contrast-rbf",
             Named::Additive if colour => "cifar-additive",
             Named::Additive => "mnist-additive",
             Named::Flips => "mnist-flips",
@@ -193,7 +207,7 @@ fn by_name<T: Copy>(
     all.iter().copied().find(|&t| name_of(t) == name).ok_or_else(unknown)
 }
 
-/// Images below this side get 3x3 patches.
+/// Images below this side get 3x3 patches at every place.
 const SMALL_SIDE: usize = 20;
 /// Kernel variances at which the fast recipe starts, of convolutions and of whole images: for classes, and for targets
 /// of unit size.
@@ -221,7 +235,7 @@ pub fn choose(
     let named = named.unwrap_or_else(|| {
         let (named, why) = match (side, colour) {
             (..3, _) => (Named::Rbf, "images are too small for patches"),
-            (_, true) => (Named::MultiChannel, "images have several channels"),
+            (_, true) => (Named::ContrastRbf, "images have several channels"),
             _ => (Named::Located, "images are grey"),
         };
         reasons.push(format!("model: {} ({why})", named.name()));
@@ -233,15 +247,19 @@ pub fn choose(
     let text = paper_spec(named.spec_name(colour)).expect("every name has a spec");
     let mut experiment = ExperimentSpec::from_toml(text)?;
     experiment.model.image = shape;
-    let patch = if side < SMALL_SIDE { 3 } else { 5 };
     let located = experiment.model.components.iter().any(|c| c.location.is_some());
-    let (inducing, why) = inducing(data.len(), colour, located, time);
-    let mut patches = false;
+    let (inducing, why) = inducing(data.len(), located, time);
     for component in &mut experiment.model.components {
         component.inducing.count = inducing;
-        if let ViewSpec::Patches { patch: p, .. } = &mut component.views {
-            *p = Pair::Both(patch);
-            patches = true;
+        if let ViewSpec::Patches { patch, stride, contrast, .. } = &mut component.views {
+            let (size, apart) = match contrast {
+                _ if side < SMALL_SIDE => (3, 1),
+                None => (5, 1),
+                Some(_) => (4, 2),
+            };
+            (*patch, *stride) = (Pair::Both(size), Pair::Both(apart));
+            let image = format!("images are {}x{}", shape.height(), shape.width());
+            reasons.push(format!("patches: {size}x{size}, {apart} apart ({image})"));
         } else {
             component.inducing.count = inducing.min(data.len());
         }
@@ -249,9 +267,6 @@ pub fn choose(
     if located && recipe == Recipe::Fast && data.len() < FEW_IMAGES {
         experiment.model.components.iter_mut().for_each(|c| c.weights = Weights::Ones);
         reasons.push(format!("weights: none ({} training images)", data.len()));
-    }
-    if patches {
-        reasons.push(format!("patches: {patch}x{patch} (images are {}x{})", shape.height(), shape.width()));
     }
     reasons.push(format!("inducing inputs: M = {inducing} ({why})"));
     experiment.model.likelihood = likelihood(data, recipe, &mut reasons);
@@ -265,12 +280,12 @@ pub fn choose(
 
 /// Inducing inputs for so many images. In a short time more steps are worth more than more inducing inputs. With few
 /// images a patch is needed for every place: too few make the bound prefer kernels that do not tell places apart.
-fn inducing(images: usize, colour: bool, located: bool, time: Option<Duration>) -> (usize, String) {
+fn inducing(images: usize, located: bool, time: Option<Duration>) -> (usize, String) {
     let short = time.is_some_and(|t| t < SHORT);
-    match (images, colour) {
-        (..20_000, _) if located => (500, format!("{images} training images, and places matter")),
-        (..2000, _) => (100, format!("{images} training images")),
-        (..20_000, _) | (_, true) => (256, format!("{images} training images")),
+    match images {
+        ..20_000 if located => (500, format!("{images} training images, and places matter")),
+        ..2000 => (100, format!("{images} training images")),
+        ..20_000 => (256, format!("{images} training images")),
         _ if short => (256, format!("{images} training images, but little time")),
         _ => (750, format!("{images} training images")),
     }
@@ -366,7 +381,7 @@ mod tests {
             (Pair::Both(3), &LikelihoodSpec::probit())
         );
         let colour = choose(None, Recipe::Fast, &data((24, 24, 3), 30, classes(30, 3)), None).unwrap();
-        assert_eq!(colour.name, "multi-channel");
+        assert_eq!((colour.name.as_str(), patch(&colour)), ("contrast-rbf", Pair::Both(4)));
         let tiny = choose(None, Recipe::Fast, &data((2, 2, 1), 30, classes(30, 2)), None).unwrap();
         assert_eq!((tiny.name.as_str(), tiny.experiment.model.components[0].inducing.count), ("rbf", 30));
         let real = Targets::real((0..30).map(f64::from).collect()).unwrap();

@@ -49,7 +49,7 @@ fn photos_of_mixed_sizes_by_class() {
     let desk = Desk::new();
     photos(&desk.path("photos"), 12);
     let ran = desk.ok("train photos --steps 40 -m 20 --no-report");
-    for word in ["several sizes", "multi-channel", "probit (two classes)", "32x32x3"] {
+    for word in ["several sizes", "contrast+rbf", "probit (two classes)", "32x32x3"] {
         assert!(ran.err.contains(word), "{word}: {}", ran.err);
     }
     let run = desk.run_folder(1);
