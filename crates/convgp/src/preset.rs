@@ -41,44 +41,68 @@ pub fn paper_spec(name: &str) -> Option<&'static str> {
     PAPER.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
-/// A model of the paper, whatever the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
-    /// Patches with one learned weight per place.
-    Weighted,
-    /// Patches, all places alike.
-    Invariant,
-    /// Whole images.
-    Rbf,
-    /// The sum of weighted patches and whole images.
-    WeightedRbf,
-    /// Patches whose place matters too.
-    Located,
-    /// The sum of located patches and whole images.
-    LocatedRbf,
-    /// Located patches of local contrast.
-    Contrast,
-    /// The sum of located patches of local contrast and whole images.
-    ContrastRbf,
-    /// A function per pixel (grey), or per colour channel of a patch.
-    Additive,
-    /// Whole images, alike when flipped.
-    Flips,
-    /// Patches through all colours.
-    ColourPatch,
-    /// A function per colour channel.
-    MultiChannel,
+/// An enum of things with names: each a variant, its name, and a line about it.
+macro_rules! named {
+    ($(#[$meta:meta])* pub enum $Type:ident ($what:literal) {
+        $($(#[$attribute:meta])* $Variant:ident = $name:literal, $about:literal;)*
+    }) => {
+        $(#[$meta])*
+        pub enum $Type {
+            $(#[doc = $about] $(#[$attribute])* $Variant,)*
+        }
+
+        impl $Type {
+            /// All of them.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$Variant),*];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$Variant => $name,)* }
+            }
+            /// What it is, in one line.
+            pub fn about(self) -> &'static str {
+                match self { $(Self::$Variant => $about,)* }
+            }
+        }
+
+        impl FromStr for $Type {
+            type Err = PresetError;
+            fn from_str(name: &str) -> Result<Self, PresetError> {
+                let unknown = || PresetError::Unknown { what: $what, name: name.into(), known: vec![$($name),*] };
+                Self::ALL.into_iter().find(|t| t.name() == name).ok_or_else(unknown)
+            }
+        }
+    };
 }
 
-/// Where settings come from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Recipe {
-    /// Softmax or probit with natural-gradient steps: minutes instead of hours.
-    #[default]
-    Fast,
-    /// As published: robust-max and Adam.
-    Paper,
+named! {
+    /// A model of the paper or beyond it, whatever the data.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Named ("model") {
+        Weighted = "weighted", "Patches with one learned weight per place";
+        Invariant = "invariant", "Patches, all places alike";
+        Rbf = "rbf", "Whole images";
+        WeightedRbf = "weighted+rbf", "The sum of weighted patches and whole images";
+        Located = "located", "Patches whose place matters too";
+        LocatedRbf = "located+rbf", "The sum of located patches and whole images";
+        Contrast = "contrast", "Located patches of local contrast";
+        ContrastRbf = "contrast+rbf", "The sum of located patches of local contrast and whole images";
+        Additive = "additive", "A function per pixel (grey), or per colour channel of a patch";
+        Flips = "flips", "Whole images, alike when flipped";
+        ColourPatch = "colour-patch", "Patches through all colours";
+        MultiChannel = "multi-channel", "A function per colour channel";
+    }
+}
+
+named! {
+    /// Where settings come from.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Recipe ("recipe") {
+        #[default]
+        Fast = "fast", "Softmax or probit with natural-gradient steps: minutes instead of hours";
+        Paper = "paper", "As published: robust-max and Adam";
+    }
 }
 
 /// A model that cannot be had by this name.
@@ -92,81 +116,7 @@ pub enum PresetError {
     Unknown { what: &'static str, name: String, known: Vec<&'static str> },
 }
 
-impl Recipe {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Fast, Self::Paper];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        self.text().0
-    }
-    /// What it is, in one line.
-    pub fn about(self) -> &'static str {
-        self.text().1
-    }
-
-    fn text(self) -> (&'static str, &'static str) {
-        match self {
-            Recipe::Fast => {
-                ("fast", "Softmax or probit with natural-gradient steps: minutes instead of hours")
-            }
-            Recipe::Paper => ("paper", "As published: robust-max and Adam"),
-        }
-    }
-}
-
-impl FromStr for Recipe {
-    type Err = PresetError;
-    fn from_str(name: &str) -> Result<Self, PresetError> {
-        by_name("recipe", name, &Self::ALL, Self::name)
-    }
-}
-
 impl Named {
-    /// All of them.
-    pub const ALL: [Self; 12] = [
-        Self::Weighted,
-        Self::Invariant,
-        Self::Rbf,
-        Self::WeightedRbf,
-        Self::Located,
-        Self::LocatedRbf,
-        Self::Contrast,
-        Self::ContrastRbf,
-        Self::Additive,
-        Self::Flips,
-        Self::ColourPatch,
-        Self::MultiChannel,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        self.text().0
-    }
-    /// What it is, in one line.
-    pub fn about(self) -> &'static str {
-        self.text().1
-    }
-
-    fn text(self) -> (&'static str, &'static str) {
-        match self {
-            Named::Weighted => ("weighted", "Patches with one learned weight per place"),
-            Named::Invariant => ("invariant", "Patches, all places alike"),
-            Named::Rbf => ("rbf", "Whole images"),
-            Named::WeightedRbf => ("weighted+rbf", "The sum of weighted patches and whole images"),
-            Named::Located => ("located", "Patches whose place matters too"),
-            Named::LocatedRbf => ("located+rbf", "The sum of located patches and whole images"),
-            Named::Contrast => ("contrast", "Located patches of local contrast"),
-            Named::ContrastRbf => {
-                ("contrast+rbf", "The sum of located patches of local contrast and whole images")
-            }
-            Named::Additive => ("additive", "A function per pixel (grey), or per colour channel of a patch"),
-            Named::Flips => ("flips", "Whole images, alike when flipped"),
-            Named::ColourPatch => ("colour-patch", "Patches through all colours"),
-            Named::MultiChannel => ("multi-channel", "A function per colour channel"),
-        }
-    }
-
     fn spec_name(self, colour: bool) -> &'static str {
         match self {
             Named::Weighted if colour => "cifar-weighted",
@@ -187,24 +137,6 @@ impl Named {
             Named::MultiChannel => "cifar-multichannel",
         }
     }
-}
-
-impl FromStr for Named {
-    type Err = PresetError;
-    fn from_str(name: &str) -> Result<Self, PresetError> {
-        by_name("model", name, &Self::ALL, Self::name)
-    }
-}
-
-fn by_name<T: Copy>(
-    what: &'static str,
-    name: &str,
-    all: &[T],
-    name_of: fn(T) -> &'static str,
-) -> Result<T, PresetError> {
-    let unknown =
-        || PresetError::Unknown { what, name: name.into(), known: all.iter().map(|&t| name_of(t)).collect() };
-    all.iter().copied().find(|&t| name_of(t) == name).ok_or_else(unknown)
 }
 
 /// Images below this side get 3x3 patches at every place.
