@@ -217,7 +217,7 @@ fn inducing(images: usize, located: bool, time: Option<Duration>) -> (usize, Str
     match images {
         ..20_000 if located => (500, format!("{images} training images, and places matter")),
         ..2000 => (100, format!("{images} training images")),
-        ..20_000 => (256, format!("{images} training images")),
+        2000..20_000 => (256, format!("{images} training images")),
         _ if short => (256, format!("{images} training images, but little time")),
         _ => (750, format!("{images} training images")),
     }

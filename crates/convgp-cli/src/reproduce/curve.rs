@@ -61,7 +61,7 @@ pub fn to_csv(points: &[CurvePoint]) -> Result<Vec<u8>> {
     writer.into_inner().context("writing to memory")
 }
 
-/// Draws the first seed of every experiment and recipe over seconds of training, one file for each data set and
+/// Draws the first seed of every experiment and recipe over seconds of training, one file for each figure and
 /// quantity; returns the files.
 pub fn draw(records: &[Record], folder: &Path, out: &Path) -> Result<Vec<PathBuf>> {
     let mut reports = BTreeMap::new();
@@ -70,19 +70,19 @@ pub fn draw(records: &[Record], folder: &Path, out: &Path) -> Result<Vec<PathBuf
         alike.map(|o| o.seed).min() == Some(r.seed)
     };
     for record in records.iter().filter(|r| least_seed(r)) {
-        let data = Experiment::find(&record.experiment)?.data;
+        let figure = Experiment::find(&record.experiment)?.figure().to_string();
         let run = RunCurves::read(
             &folder.join(&record.curve),
             &format!("{}, {}", record.experiment, record.recipe.name()),
         )?;
-        let report = reports.remove(&data).unwrap_or_else(|| Report::new(&data));
-        reports.insert(data, report.run(run));
+        let report = reports.remove(&figure).unwrap_or_else(|| Report::new(&figure));
+        reports.insert(figure, report.run(run));
     }
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let mut paths = Vec::new();
-    for (data, report) in reports {
+    for (figure, report) in reports {
         for (name, svg) in report.svgs()?.into_iter().filter(|(name, _)| DRAWN.contains(&name.as_str())) {
-            let path = out.join(format!("{data}-{name}.svg"));
+            let path = out.join(format!("{figure}-{name}.svg"));
             write_atomically(&path, svg.as_bytes())?;
             paths.push(path);
         }
@@ -100,7 +100,8 @@ mod tests {
             (Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/results")), tempfile::tempdir().unwrap());
         let paths = draw(&super::super::record::read_all(folder).unwrap(), folder, out.path()).unwrap();
         let svg = std::fs::read_to_string(out.path().join("mnist-error-time.svg")).unwrap();
-        assert!(svg.contains("mnist-weighted, fast") && !svg.contains("rectangles-weighted"));
+        assert!(svg.contains("mnist-weighted, fast"));
+        assert!(!svg.contains("rectangles-weighted") && !svg.contains("ablation"));
         assert!(paths.iter().all(|path| path.is_file()) && paths.len() >= 4, "{paths:?}");
     }
 

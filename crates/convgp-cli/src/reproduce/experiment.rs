@@ -57,6 +57,8 @@ pub struct Experiment {
     pub first: Option<usize>,
     /// What others reached.
     pub published: Option<Published>,
+    /// The figure its curves are drawn in; the data set's if absent.
+    figure: Option<String>,
     /// Our settings.
     fast: Settings,
     /// The published settings.
@@ -105,6 +107,11 @@ impl Settings {
 }
 
 impl Experiment {
+    /// The figure its curves are drawn in.
+    pub fn figure(&self) -> &str {
+        self.figure.as_deref().unwrap_or(&self.data)
+    }
+
     /// By name.
     pub fn find(name: &str) -> Result<Self> {
         all().find(|(known, _)| *known == name).map(|(_, experiment)| experiment).ok_or_else(|| {
