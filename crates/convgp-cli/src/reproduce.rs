@@ -44,8 +44,8 @@ pub struct Reproduce {
     /// Show the table as Markdown.
     #[arg(long, requires = "table")]
     markdown: bool,
-    /// Draw the records in the folder of `--from` over seconds of training, one figure for each data set and quantity,
-    /// into this folder.
+    /// Draw the records in the folder of `--from` over seconds of training, one figure for each quantity and data set
+    /// (the ablation has its own), into this folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "table", "list"], requires = "from")]
     curves: Option<PathBuf>,
     /// Show the records in this folder instead of the committed ones.
