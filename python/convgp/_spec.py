@@ -207,8 +207,8 @@ class Component:
     """One component: views, kernel, inducing inputs.
 
     ``inducing`` is how many there are; ``init`` where they start: ``"views"`` (of the data), ``"k-means"``, ``"uniform"``. ``weights`` are
-    ``"ones"`` or ``"learned"``; ``normalise`` divides by the number of views; ``white`` is the variance of a white-noise term; ``location`` a
-    kernel over the places of located patches.
+    ``"ones"``, ``"learned"`` (one per view) or ``"per-plane"`` (one per channel and map of an orbit); ``normalise`` divides by the number of
+    views; ``white`` is the variance of a white-noise term; ``location`` a kernel over the places of located patches.
     """
 
     views: Image | Pixels | Patches

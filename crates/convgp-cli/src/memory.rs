@@ -207,12 +207,16 @@ impl Sketch {
         let views = c.views.build(image).map_err(Error::from)?;
         let e = views[0].len() as u64;
         let places = u64::from(c.location.is_some());
-        let count: usize = views.iter().map(|v| v.count()).sum();
+        let weights = views.iter().map(|v| match c.weights {
+            Weights::Ones => 0,
+            Weights::PerPlane => v.layout().planes.len(),
+            Weights::Learned => v.count(),
+        });
         Ok(Self {
             m: c.inducing.count as u64,
             e,
             leaves: leaves(&c.kernel, e, image) + places,
-            weights: if c.weights == Weights::Learned { count as u64 } else { 0 },
+            weights: weights.sum::<usize>() as u64,
             views,
         })
     }

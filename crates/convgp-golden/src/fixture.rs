@@ -10,7 +10,7 @@ use crate::views::read_views;
 use convgp::component::ComponentParts;
 use convgp::data::{Dataset, ImageShape, Images, Pixels};
 use convgp::likelihood::LikelihoodSpec;
-use convgp::model::{Jitter, PosteriorSpec};
+use convgp::model::{Jitter, PosteriorSpec, Weights};
 use convgp::variational::Structure;
 use convgp::views::Views;
 use convgp::{Model, ModelSpec};
@@ -160,7 +160,7 @@ fn join(root: &Node, entries: &[Entry]) -> Result<Joined, GoldenError> {
             name: format!("component-{}", parts.len()),
             kernel,
             views: same.iter().map(|e| e.views.clone()).collect(),
-            weighted: first.weights.is_some(),
+            weights: if first.weights.is_some() { Weights::Learned } else { Weights::Ones },
             normalise: false,
             white: None,
             z,

@@ -11,7 +11,7 @@ use convgp::data::{Dataset, ImageShape, Images, Pixels, Targets};
 use convgp::kernel::{Dims, Kernel, KernelError, Radial, Stationary, check_kernel};
 use convgp::likelihood::LikelihoodSpec;
 use convgp::linalg::dot;
-use convgp::model::{Jitter, PosteriorSpec, Workspace};
+use convgp::model::{Jitter, PosteriorSpec, Weights, Workspace};
 use convgp::params::ParamInit;
 use convgp::real::Real;
 use convgp::rng::Rng;
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             name: "conv".into(),
             kernel,
             views: vec![Arc::new(windows)],
-            weighted: true,
+            weights: Weights::Learned,
             normalise: true,
             white: None,
             z: (0..8 * 6).map(|_| rng.uniform()).collect(),

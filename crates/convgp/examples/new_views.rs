@@ -10,7 +10,7 @@ use convgp::cov::Reference;
 use convgp::data::{Dataset, ImageShape, Images, Pixels, Targets};
 use convgp::kernel::{Dims, Rbf, Stationary};
 use convgp::likelihood::LikelihoodSpec;
-use convgp::model::{Jitter, PosteriorSpec, Workspace};
+use convgp::model::{Jitter, PosteriorSpec, Weights, Workspace};
 use convgp::rng::Rng;
 use convgp::views::{Layout, Views, check_views};
 use convgp::{Model, ModelSpec};
@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         name: "dilated".into(),
         kernel: Arc::new(Stationary::new(&Rbf, Dims::all(9), 1.0, 1.0)),
         views: vec![Arc::new(views)],
-        weighted: true,
+        weights: Weights::Learned,
         normalise: false,
         white: None,
         z: (0..10 * 9).map(|_| rng.uniform()).collect(),

@@ -4,6 +4,7 @@
 //! several responses: they share the kernel and `z`, each has its own function `g` and block of inducing outputs.
 
 use crate::kernel::{Kernel, parameter_count};
+use crate::model::Weights;
 use crate::params::{Layout, ParamError, ParamInit, Slot, Transform};
 use crate::views::Views;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Response {
     views: Arc<dyn Views>,
-    /// Learned weights; ones when absent.
+    /// Learned weights, one per view or one per plane of them; ones when absent.
     weights: Option<Slot>,
     /// Multiplies every weight: 1, or 1 / P for normalised sums.
     scale: f64,
@@ -35,7 +36,10 @@ impl Response {
     pub fn write_weights(&self, values: &[f64], out: &mut Vec<f64>) {
         out.clear();
         match self.weights {
-            Some(slot) => out.extend(slot.of(values).iter().map(|w| self.scale * w)),
+            Some(slot) => {
+                let learned = slot.of(values).iter().map(|w| self.scale * w);
+                learned.for_each(|w| out.extend(std::iter::repeat_n(w, self.sharing(slot))));
+            }
             None => out.resize(self.views.count(), self.scale),
         }
     }
@@ -48,8 +52,13 @@ impl Response {
     /// Adds the derivative in effective weights to the gradient of the learned ones.
     pub fn add_weights_bar(&self, bar: &[f64], grad: &mut [f64]) {
         if let Some(slot) = self.weights {
-            slot.of_mut(grad).iter_mut().zip(bar).for_each(|(g, b)| *g += self.scale * b);
+            let bars = bar.chunks_exact(self.sharing(slot)).map(|b| b.iter().sum::<f64>());
+            slot.of_mut(grad).iter_mut().zip(bars).for_each(|(g, b)| *g += self.scale * b);
         }
+    }
+    /// Views that share a learned weight.
+    fn sharing(&self, slot: Slot) -> usize {
+        self.views.count() / slot.len()
     }
 }
 
@@ -74,8 +83,8 @@ pub struct ComponentParts {
     pub kernel: Arc<dyn Kernel>,
     /// One view set per response, all with equally long views.
     pub views: Vec<Arc<dyn Views>>,
-    /// Whether weights are learned (starting at one).
-    pub weighted: bool,
+    /// Which weights are learned (starting at one).
+    pub weights: Weights,
     /// Whether weights are divided by the number of views.
     pub normalise: bool,
     /// Initial variance of the white-noise term, if there is one.
@@ -91,7 +100,7 @@ impl Component {
         layout: &mut Layout,
         values: &mut Vec<f64>,
     ) -> Result<Self, ParamError> {
-        let ComponentParts { name, kernel, views, weighted, normalise, white, z } = parts;
+        let ComponentParts { name, kernel, views, weights, normalise, white, z } = parts;
         let theta = Slot::empty_at(values.len());
         for init in kernel.parameters() {
             layout.add(values, &format!("{name}.kernel"), init)?;
@@ -105,8 +114,13 @@ impl Component {
         let mut responses = Vec::with_capacity(views.len());
         for (i, views) in views.into_iter().enumerate() {
             let label = if several { format!("weights.{i}") } else { "weights".into() };
-            let ones = ParamInit::array(label, Transform::Real, vec![1.0; views.count()]);
-            let weights = if weighted { Some(layout.add(values, &name, ones)?) } else { None };
+            let learned = match weights {
+                Weights::Ones => None,
+                Weights::PerPlane => Some(views.layout().planes.len()),
+                Weights::Learned => Some(views.count()),
+            };
+            let ones = |count| ParamInit::array(label, Transform::Real, vec![1.0; count]);
+            let weights = learned.map(|count| layout.add(values, &name, ones(count))).transpose()?;
             let scale = if normalise { 1.0 / views.count() as f64 } else { 1.0 };
             responses.push(Response { views, weights, scale });
         }
@@ -174,5 +188,40 @@ impl Component {
             }
         }
         best.map(|(i, j, d)| (i, j, d.sqrt()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::ImageShape;
+    use crate::kernel::{Dims, Rbf, Stationary};
+    use crate::views::{Channels, Windows};
+
+    /// Three planes of four places, a weight for each plane.
+    #[test]
+    fn places_of_a_plane_share_its_weight() {
+        let shape = ImageShape::new(3, 3, 3).unwrap();
+        let views = Windows::new(shape, (2, 2), (1, 1), Channels::Pooled).unwrap();
+        let parts = ComponentParts {
+            name: "c".into(),
+            kernel: Arc::new(Stationary::new(&Rbf, Dims::all(4), 1.0, 1.0)),
+            views: vec![Arc::new(views)],
+            weights: Weights::PerPlane,
+            normalise: true,
+            white: None,
+            z: vec![0.0; 4],
+        };
+        let (mut layout, mut values) = (Layout::default(), Vec::new());
+        let component = Component::register(parts, &mut layout, &mut values).unwrap();
+        let response = &component.responses()[0];
+        let slot = response.weights_slot().unwrap();
+        slot.of_mut(&mut values).copy_from_slice(&[12.0, 24.0, -12.0]);
+        let expected = [[1.0; 4], [2.0; 4], [-1.0; 4]].concat();
+        assert_eq!(response.weights(&values), expected);
+        let mut grad = vec![0.0; values.len()];
+        let bar: Vec<f64> = (0..12).map(f64::from).collect();
+        response.add_weights_bar(&bar, &mut grad);
+        assert_eq!(slot.of(&grad), [6.0 / 12.0, 22.0 / 12.0, 38.0 / 12.0]);
     }
 }

@@ -9,7 +9,7 @@ use convgp::data::{Batch, DataError, Dataset, ImageShape, Images, Pixels, Target
 use convgp::error::{InitError, NumericalError, SpecError};
 use convgp::kernel::{Dims, KernelError, Rbf, Stationary};
 use convgp::likelihood::{LikelihoodError, LikelihoodSpec};
-use convgp::model::{Predictor, Workspace};
+use convgp::model::{Predictor, Weights, Workspace};
 use convgp::params::ParamError;
 use convgp::rng::Rng;
 use convgp::variational::Form;
@@ -423,7 +423,7 @@ fn parts_that_do_not_fit() {
         name: "made".into(),
         kernel: Arc::new(Stationary::new(&Rbf, Dims::all(reads), 1.0, 1.0)),
         views,
-        weighted: false,
+        weights: Weights::Ones,
         normalise: false,
         white: None,
         z: (0..z).map(|i| i as f64).collect(),

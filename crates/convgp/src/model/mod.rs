@@ -193,7 +193,7 @@ fn component_parts(
         name: name.into(),
         kernel,
         views,
-        weighted: spec.weights == Weights::Learned,
+        weights: spec.weights,
         normalise: spec.normalise,
         white: spec.white,
         z,

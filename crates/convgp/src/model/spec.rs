@@ -75,13 +75,16 @@ impl Default for Jitter {
     }
 }
 
-/// Whether a view's weight is learned.
+/// Which weights of views are learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weights {
     /// All ones: the invariant kernel.
     #[default]
     Ones,
+    /// One weight per plane of views, shared by its places: per transformation of an orbit, so that the bound chooses
+    /// how far it reaches, and per channel.
+    PerPlane,
     /// One weight per view, starting at one.
     Learned,
 }
