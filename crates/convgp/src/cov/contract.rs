@@ -157,18 +157,22 @@ fn explicit_sums(c: &Component, values: &[f64], batch: &Batch) -> (Mat, Cov) {
     });
     let mut cov = Cov::default();
     for response in c.responses() {
+        let p_count = response.views().count();
+        // Views of a plane follow each other and may share a weight.
         let w: Vec<f64> = match response.weights_slot() {
-            Some(slot) => slot.of(values).iter().map(|w| w * response.scale()).collect(),
-            None => vec![response.scale(); response.views().count()],
+            Some(slot) => {
+                (0..p_count).map(|p| slot.of(values)[p * slot.len() / p_count] * response.scale()).collect()
+            }
+            None => vec![response.scale(); p_count],
         };
         let x: Vec<Vec<Vec<f64>>> = (0..batch.len())
             .map(|n| {
-                let mut out = vec![0.0; response.views().count() * response.views().len()];
+                let mut out = vec![0.0; p_count * response.views().len()];
                 response.views().write(batch.image(n), &mut out);
                 out.chunks_exact(response.views().len()).map(<[f64]>::to_vec).collect()
             })
             .collect();
-        let (p_count, z) = (w.len(), |m: usize| c.z(values, m));
+        let z = |m: usize| c.z(values, m);
         cov.kuf.push(Mat::from_fn(c.inducing(), batch.len(), |m, n| {
             (0..p_count).map(|p| w[p] * k(z(m), &x[n][p])).sum()
         }));
