@@ -24,12 +24,12 @@ RUNS = {"from the start": 0.0, "after a tenth": 0.1, "after half": 0.5, "never":
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--data", type=Path, required=True, help="folder with mnist/")
-    options.add_argument("--steps", type=int, default=800)
-    options.add_argument("--inducing", type=int, default=256)
-    options.add_argument("--batch", type=int, default=200)
-    options = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with mnist/")
+    parser.add_argument("--steps", type=int, default=800)
+    parser.add_argument("--inducing", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=200)
+    options = parser.parse_args()
     X, y = convgp.read(options.data / "mnist")["train"]
     y = y.astype(int)
     held_out = np.random.default_rng(0).permutation(len(y)) < 5000
