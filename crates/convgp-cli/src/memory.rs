@@ -6,7 +6,7 @@ use anyhow::Result;
 use convgp::Error;
 use convgp::data::{Dataset, ImageShape, Images, PixelView};
 use convgp::kernel::KernelSpec;
-use convgp::model::{ComponentSpec, Weights};
+use convgp::model::ComponentSpec;
 use convgp::train::{ExperimentSpec, QStep};
 use convgp::variational::Structure;
 use convgp::views::Views;
@@ -207,16 +207,12 @@ impl Sketch {
         let views = c.views.build(image).map_err(Error::from)?;
         let e = views[0].len() as u64;
         let places = u64::from(c.location.is_some());
-        let weights = views.iter().map(|v| match c.weights {
-            Weights::Ones => 0,
-            Weights::PerPlane => v.layout().planes.len(),
-            Weights::Learned => v.count(),
-        });
+        let weights: usize = views.iter().map(|v| c.weights.count(v.as_ref())).sum();
         Ok(Self {
             m: c.inducing.count as u64,
             e,
             leaves: leaves(&c.kernel, e, image) + places,
-            weights: weights.sum::<usize>() as u64,
+            weights: weights as u64,
             views,
         })
     }

@@ -114,13 +114,11 @@ impl Component {
         let mut responses = Vec::with_capacity(views.len());
         for (i, views) in views.into_iter().enumerate() {
             let label = if several { format!("weights.{i}") } else { "weights".into() };
-            let learned = match weights {
-                Weights::Ones => None,
-                Weights::PerPlane => Some(views.layout().planes.len()),
-                Weights::Learned => Some(views.count()),
+            let ones = vec![1.0; weights.count(views.as_ref())];
+            let weights = match ones.is_empty() {
+                true => None,
+                false => Some(layout.add(values, &name, ParamInit::array(label, Transform::Real, ones))?),
             };
-            let ones = |count| ParamInit::array(label, Transform::Real, vec![1.0; count]);
-            let weights = learned.map(|count| layout.add(values, &name, ones(count))).transpose()?;
             let scale = if normalise { 1.0 / views.count() as f64 } else { 1.0 };
             responses.push(Response { views, weights, scale });
         }

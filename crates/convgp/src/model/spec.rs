@@ -5,7 +5,7 @@ use crate::error::SpecError;
 use crate::kernel::KernelSpec;
 use crate::likelihood::LikelihoodSpec;
 use crate::variational::Structure;
-use crate::views::ViewSpec;
+use crate::views::{ViewSpec, Views};
 use serde::{Deserialize, Serialize};
 
 /// A complete model.
@@ -87,6 +87,17 @@ pub enum Weights {
     PerPlane,
     /// One weight per view, starting at one.
     Learned,
+}
+
+impl Weights {
+    /// How many are learned for these views.
+    pub fn count(self, views: &dyn Views) -> usize {
+        match self {
+            Weights::Ones => 0,
+            Weights::PerPlane => views.layout().planes.len(),
+            Weights::Learned => views.count(),
+        }
+    }
 }
 
 /// One component.
