@@ -8,10 +8,9 @@ use convgp::io::{AnswerRule, SavedModel, load_model, parameter_shape};
 use convgp::metrics::{Judged, threshold_for_risk};
 use convgp::model::ModelSpec;
 use convgp::prepare::{Preparation, Scaling};
-use convgp::preset::{self, Chosen, write_out_defaults};
+use convgp::preset::{self, Chosen, Settled, write_out_defaults};
 use convgp::train::{ExperimentSpec, TrainSpec};
 use convgp::variational::Form;
-use convgp::views::{Pair, ViewSpec};
 use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -64,18 +63,9 @@ impl Model {
                 preset::choose(name, recipe.parse()?, &dataset, time)?
             }
         };
-        for component in &mut chosen.experiment.model.components {
-            component.inducing.count = inducing.unwrap_or(component.inducing.count);
-            if let (Some((h, w)), ViewSpec::Patches { patch, .. }) = (patch, &mut component.views) {
-                *patch = Pair::Each([h, w]);
-            }
-        }
-        chosen.free_inducing &= inducing.is_none();
-        let train = &mut chosen.experiment.train;
-        train.batch_size = batch_size.unwrap_or(train.batch_size);
-        train.steps = steps.unwrap_or(train.steps);
-        train.seed = seed;
-        train.check()?;
+        let patch = patch.map(|(h, w)| [h, w]);
+        chosen.settle(&Settled { inducing, patch, batch_size, steps, seed: Some(seed) }, &dataset)?;
+        chosen.experiment.train.check()?;
         write_out_defaults(&mut chosen.experiment);
         run(py, threads, || {
             let (model, values) = chosen.build(&dataset)?;
@@ -292,7 +282,7 @@ impl Model {
 }
 
 fn given(experiment: ExperimentSpec) -> Chosen {
-    Chosen { experiment, name: "spec".into(), reasons: Vec::new(), free_inducing: false }
+    Chosen { experiment, name: "spec".into(), reasons: Vec::new(), free_inducing: false, free_steps: false }
 }
 
 /// A model and its training, or a model alone.

@@ -9,9 +9,8 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use convgp::Error;
 use convgp::data::Dataset;
-use convgp::preset::{self, Chosen, Named, PresetError, Recipe, write_out_defaults};
+use convgp::preset::{self, Chosen, Named, PresetError, Recipe, Settled, write_out_defaults};
 use convgp::train::ExperimentSpec;
-use convgp::views::{Pair, ViewSpec};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -64,6 +63,7 @@ fn name_option(error: Error) -> anyhow::Error {
         Error::Preset(PresetError::OneChannel) => {
             usage("--model multi-channel: the images have one channel; try --model located")
         }
+        Error::Preset(PresetError::NoPatches) => usage("--patch: this model has no patches"),
         other => other.into(),
     }
 }
@@ -75,36 +75,19 @@ impl RecipeArgs {
             Some(path) => read_spec(path)?,
             None => preset::choose(self.model, self.recipe, data, time).map_err(name_option)?,
         };
-        let settled = |r: &String| {
-            r.starts_with("inducing") && self.inducing.is_some()
-                || r.starts_with("patches") && self.patch.is_some()
-        };
-        chosen.reasons.retain(|reason| !settled(reason));
-        self.apply_shortcuts(&mut chosen.experiment)?;
+        chosen.settle(&self.settled(), data).map_err(|e| name_option(e.into()))?;
         let given = given(&chosen.name, &chosen.experiment, &self.set)?;
-        let free_inducing = chosen.free_inducing && self.inducing.is_none();
-        Ok(Chosen { reasons: chosen.reasons, free_inducing, ..given })
+        Ok(Chosen { experiment: given.experiment, ..chosen })
     }
 
-    fn apply_shortcuts(&self, experiment: &mut ExperimentSpec) -> Result<()> {
-        for component in &mut experiment.model.components {
-            if let Some(m) = self.inducing {
-                component.inducing.count = m;
-            }
-            if let (Some(p), ViewSpec::Patches { patch, .. }) = (self.patch, &mut component.views) {
-                *patch = Pair::Each([p.height, p.width]);
-            }
+    fn settled(&self) -> Settled {
+        Settled {
+            inducing: self.inducing,
+            patch: self.patch.map(|p| [p.height, p.width]),
+            batch_size: self.batch,
+            steps: self.steps,
+            seed: self.seed,
         }
-        let has_patches =
-            experiment.model.components.iter().any(|c| matches!(c.views, ViewSpec::Patches { .. }));
-        if self.patch.is_some() && !has_patches {
-            return Err(usage("--patch: this model has no patches"));
-        }
-        let train = &mut experiment.train;
-        train.batch_size = self.batch.unwrap_or(train.batch_size);
-        train.steps = self.steps.unwrap_or(train.steps);
-        train.seed = self.seed.unwrap_or(train.seed);
-        Ok(())
     }
 }
 
@@ -120,7 +103,7 @@ fn read_spec(path: &Path) -> Result<Chosen> {
     let experiment = ExperimentSpec::from_toml(&text).with_context(|| path.display().to_string())?;
     let name = path.file_stem().map_or_else(|| "spec".into(), |s| s.to_string_lossy().into_owned());
     let reasons = vec![format!("model and training: {}", path.display())];
-    Ok(Chosen { experiment, name, reasons, free_inducing: false })
+    Ok(Chosen { experiment, name, reasons, free_inducing: false, free_steps: false })
 }
 
 /// A spec as it is but for single settings. More inducing inputs than the data have distinct views stand for all.
@@ -128,5 +111,5 @@ pub fn given(name: &str, experiment: &ExperimentSpec, settings: &[String]) -> Re
     let mut experiment = set::apply(experiment, settings)?;
     write_out_defaults(&mut experiment);
     experiment.train.check().map_err(Error::from)?;
-    Ok(Chosen { experiment, name: name.into(), reasons: Vec::new(), free_inducing: true })
+    Ok(Chosen { experiment, name: name.into(), reasons: Vec::new(), free_inducing: true, free_steps: false })
 }

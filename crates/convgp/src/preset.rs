@@ -2,7 +2,7 @@
 
 mod chosen;
 
-pub use chosen::{Chosen, write_out_defaults};
+pub use chosen::{Chosen, Settled, write_out_defaults};
 
 use crate::data::{Dataset, Targets};
 use crate::kernel::{Lengthscale, Median};
@@ -112,6 +112,8 @@ named! {
 pub enum PresetError {
     #[error("model multi-channel: the images have one channel; try located")]
     OneChannel,
+    #[error("a size of patches is given, and the model has no patches")]
+    NoPatches,
     #[error("there is no {what} `{name}`; there are {}", known.join(", "))]
     Unknown { what: &'static str, name: String, known: Vec<&'static str> },
 }
@@ -151,8 +153,6 @@ const LOCATION: f64 = 3.0 / 28.0;
 const SHORT: Duration = Duration::from_secs(600);
 /// Below this many images a location-aware kernel says enough about places; weights of their own are fitted to noise.
 const FEW_IMAGES: usize = 500;
-/// Above this many inducing inputs natural steps are made smaller.
-const MANY_INDUCING: usize = 400;
 
 /// A spec for these data, to be trained for so long.
 pub fn choose(
@@ -204,10 +204,13 @@ pub fn choose(
     experiment.model.likelihood = likelihood(data, recipe, &mut reasons);
     if recipe == Recipe::Fast {
         experiment.model.components.iter_mut().for_each(|c| start_values(c, data, side));
-        experiment.train = train(inducing, data);
-        reasons.push(format!("training: natural gradients, steps of {}", experiment.train.natural.gamma));
+        experiment.train = TrainSpec { batch_size: batch_size(data), ..TrainSpec::default() };
     }
-    Ok(Chosen { experiment, name: named.name().replace('+', "-"), reasons, free_inducing: true })
+    let name = named.name().replace('+', "-");
+    let free_steps = recipe == Recipe::Fast;
+    let mut chosen = Chosen { experiment, name, reasons, free_inducing: true, free_steps };
+    chosen.fit_steps(data);
+    Ok(chosen)
 }
 
 /// Inducing inputs for so many images. In a short time more steps are worth more than more inducing inputs. With few
@@ -215,12 +218,21 @@ pub fn choose(
 fn inducing(images: usize, located: bool, time: Option<Duration>) -> (usize, String) {
     let short = time.is_some_and(|t| t < SHORT);
     match images {
-        ..20_000 if located => (500, format!("{images} training images, and places matter")),
+        ..20_000 if located => (750, format!("{images} training images, and places matter")),
         ..2000 => (100, format!("{images} training images")),
         2000..20_000 => (256, format!("{images} training images")),
         _ if short => (256, format!("{images} training images, but little time")),
         _ => (750, format!("{images} training images")),
     }
+}
+
+/// Images per step. Kernel, weights and inducing inputs need a number of steps, however few the images.
+fn batch_size(data: &Dataset) -> usize {
+    let batch = match (data.targets(), data.len()) {
+        (Targets::Classes { .. }, ..20_000) => 50,
+        _ => TrainSpec::default().batch_size,
+    };
+    batch.min(data.len())
 }
 
 fn likelihood(data: &Dataset, recipe: Recipe, reasons: &mut Vec<String>) -> LikelihoodSpec {
@@ -263,19 +275,6 @@ fn start_values(component: &mut ComponentSpec, data: &Dataset, side: usize) {
     if !patches && component.kernel.kind == "rbf" {
         component.kernel.lengthscale = Some(Lengthscale::Named(Median::Median));
     }
-}
-
-fn train(inducing: usize, data: &Dataset) -> TrainSpec {
-    let mut train = TrainSpec::default();
-    if inducing > MANY_INDUCING {
-        train.natural.gamma = 0.04;
-    }
-    train.batch_size = train.batch_size.min(data.len());
-    // With Gaussian noise a whole step is the optimum for the images it saw: only minibatches ask for small ones.
-    if matches!(data.targets(), Targets::Real(_)) && train.batch_size == data.len() {
-        train.natural.gamma = 0.5;
-    }
-    train
 }
 
 #[cfg(test)]
@@ -332,8 +331,8 @@ mod tests {
             let component = &chosen.experiment.model.components[0];
             (component.inducing.count, component.weights)
         };
-        assert_eq!(chosen(100), (500, Weights::Ones));
-        assert_eq!(chosen(1000), (500, Weights::Learned));
+        assert_eq!(chosen(100), (750, Weights::Ones));
+        assert_eq!(chosen(1000), (750, Weights::Learned));
         assert_eq!(chosen(30_000), (750, Weights::Learned));
     }
 
@@ -350,6 +349,32 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn natural_steps_follow_what_a_user_settles() {
+        let data = data((9, 9, 1), 3000, classes(3000, 10));
+        let gamma = |settled: Settled| {
+            let mut chosen = choose(Some(Named::Weighted), Recipe::Fast, &data, None).unwrap();
+            chosen.settle(&settled, &data).unwrap();
+            let told = chosen.reasons.iter().filter(|r| r.starts_with("training: ")).count();
+            assert_eq!(told, 1, "{:?}", chosen.reasons);
+            chosen.experiment.train.natural.gamma
+        };
+        assert_eq!(gamma(Settled::default()), 50.0 / (8.0 * 256.0));
+        assert_eq!(gamma(Settled { inducing: Some(50), ..Settled::default() }), 50.0 / 400.0);
+        let all = Settled { inducing: Some(750), batch_size: Some(150), ..Settled::default() };
+        assert_eq!(gamma(all), 150.0 / 3000.0, "no more images than there are");
+        assert_eq!(gamma(Settled { batch_size: Some(3000), ..Settled::default() }), 0.5);
+
+        let mut given = choose(Some(Named::Rbf), Recipe::Paper, &data, None).unwrap();
+        let before = given.experiment.train.natural.gamma;
+        given.settle(&Settled { batch_size: Some(7), seed: Some(3), ..Settled::default() }, &data).unwrap();
+        let TrainSpec { batch_size, seed, natural, .. } = given.experiment.train;
+        assert_eq!((batch_size, seed, natural.gamma), (7, 3, before), "published steps stay");
+        let patch = Settled { patch: Some([3, 3]), ..Settled::default() };
+        assert_eq!(given.settle(&patch, &data), Err(PresetError::NoPatches));
+    }
+
     #[test]
     fn unknown_names_are_answered_with_the_known() {
         let message = "weigthed".parse::<Named>().unwrap_err().to_string();

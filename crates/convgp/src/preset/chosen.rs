@@ -1,10 +1,17 @@
 //! A spec that was chosen, on its way to a model.
 
+use super::PresetError;
 use crate::data::Dataset;
 use crate::error::InitError;
 use crate::kernel::{KernelSpec, Lengthscale};
 use crate::train::ExperimentSpec;
+use crate::views::{Pair, ViewSpec};
 use crate::{Error, Model, Result};
+
+/// Images that natural steps remember, for every inducing input: fewer are mostly noise, more hold the posterior back.
+const REMEMBERED: usize = 8;
+/// The largest natural step, taken where every step sees all images.
+const LARGEST_STEP: f64 = 0.5;
 
 /// A complete spec with its name and how it came about.
 #[derive(Debug, Clone)]
@@ -17,9 +24,67 @@ pub struct Chosen {
     pub reasons: Vec<String>,
     /// Whether the number of inducing inputs was ours to choose.
     pub free_inducing: bool,
+    /// Whether the size of natural steps was.
+    pub free_steps: bool,
+}
+
+/// What a user settles, whatever the model.
+#[derive(Debug, Clone, Default)]
+pub struct Settled {
+    /// Inducing inputs of every component.
+    pub inducing: Option<usize>,
+    /// Height and width of patches.
+    pub patch: Option<[usize; 2]>,
+    /// Images per step.
+    pub batch_size: Option<usize>,
+    /// Steps to take.
+    pub steps: Option<u64>,
+    /// Seed of initial parameters and minibatches.
+    pub seed: Option<u64>,
 }
 
 impl Chosen {
+    /// Takes over what a user settled. What was chosen and depends on it follows.
+    pub fn settle(&mut self, settled: &Settled, data: &Dataset) -> std::result::Result<(), PresetError> {
+        let mut patches = false;
+        for component in &mut self.experiment.model.components {
+            component.inducing.count = settled.inducing.unwrap_or(component.inducing.count);
+            if let ViewSpec::Patches { patch, .. } = &mut component.views {
+                *patch = settled.patch.map_or(*patch, Pair::Each);
+                patches = true;
+            }
+        }
+        if settled.patch.is_some() && !patches {
+            return Err(PresetError::NoPatches);
+        }
+        let train = &mut self.experiment.train;
+        train.batch_size = settled.batch_size.unwrap_or(train.batch_size);
+        train.steps = settled.steps.unwrap_or(train.steps);
+        train.seed = settled.seed.unwrap_or(train.seed);
+        self.free_inducing &= settled.inducing.is_none();
+        self.reasons.retain(|reason| {
+            let known = |what: &str, settled: bool| settled && reason.starts_with(what);
+            !known("inducing", settled.inducing.is_some()) && !known("patches", settled.patch.is_some())
+        });
+        self.fit_steps(data);
+        Ok(())
+    }
+
+    /// Natural steps for so many inducing inputs, images and images per step, where their size is ours to choose.
+    pub(super) fn fit_steps(&mut self, data: &Dataset) {
+        if !self.free_steps {
+            return;
+        }
+        let ExperimentSpec { model, train } = &mut self.experiment;
+        let inducing: usize = model.components.iter().map(|c| c.inducing.count).sum();
+        let remembered = (REMEMBERED * inducing).clamp(1, data.len());
+        train.natural.gamma = (train.batch_size as f64 / remembered as f64).min(LARGEST_STEP);
+        const WHAT: &str = "training: natural gradients";
+        self.reasons.retain(|reason| !reason.starts_with(WHAT));
+        self.reasons
+            .push(format!("{WHAT}, steps of {:.2} on {} images", train.natural.gamma, train.batch_size));
+    }
+
     /// The model with its initial parameters. Where the number of inducing inputs was ours to choose and the data have
     /// fewer distinct views, all of them are taken.
     pub fn build(&mut self, data: &Dataset) -> Result<(Model, Vec<f64>)> {
