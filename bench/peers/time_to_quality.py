@@ -27,8 +27,8 @@ HERE = Path(__file__).resolve().parent
 # Our experiment and steps between evaluations; the peer's configuration and Adam's step size (the published one); seconds
 # for each.
 PROBLEMS = {
-    "rectangles": dict(experiment="rectangles-weighted", every=10, config="R", rate=0.01, ours=20, peer=600),
-    "mnist-small": dict(experiment="mnist-small", every=200, config="M1s", rate=0.001, ours=300, peer=1200),
+    "rectangles": dict(experiment="rectangles-weighted", every=10, config="R", rate=0.01, ours=20, peer=300),
+    "mnist-small": dict(experiment="mnist-small", every=200, config="M1s", rate=0.001, ours=120, peer=600),
 }
 
 
