@@ -4,9 +4,11 @@ use super::spec::{InducingInit, InducingSpec};
 use crate::component::ComponentParts;
 use crate::data::{ImageShape, Images};
 use crate::error::{InitError, SpecError};
+use crate::linalg::{Into, Mat, View, gemm};
 use crate::rng::Rng;
 use crate::views::Views;
 use crate::{Error, Result};
+use rayon::prelude::*;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -18,6 +20,8 @@ const IDLE_DRAWS: usize = 2000;
 /// Views sampled per cluster for k-means, and its iterations.
 const KMEANS_VIEWS: usize = 40;
 const KMEANS_ROUNDS: usize = 15;
+/// Views compared with all centres at once.
+const KMEANS_BLOCK: usize = 256;
 /// Views sampled for the median distance.
 const MEDIAN_VIEWS: usize = 400;
 
@@ -143,8 +147,7 @@ fn k_means(
     }
     for _ in 0..KMEANS_ROUNDS {
         let (mut sums, mut counts) = (vec![0.0; count * e], vec![0usize; count]);
-        for view in sample.chunks_exact(e) {
-            let nearest = nearest(&centres, view);
+        for (view, nearest) in sample.chunks_exact(e).zip(nearest_centres(&centres, &sample, e)) {
             counts[nearest] += 1;
             sums[nearest * e..(nearest + 1) * e].iter_mut().zip(view).for_each(|(s, v)| *s += v);
         }
@@ -156,9 +159,21 @@ fn k_means(
     Ok(centres)
 }
 
-fn nearest(centres: &[f64], view: &[f64]) -> usize {
-    let distances = centres.chunks_exact(view.len()).map(|c| squared_distance(c, view)).enumerate();
-    distances.fold((0, f64::INFINITY), |best, d| if d.1 < best.1 { d } else { best }).0
+/// For every view the centre at the smallest distance, `|c|^2 - 2 c^T v` up to what all centres share.
+fn nearest_centres(centres: &[f64], views: &[f64], e: usize) -> Vec<usize> {
+    let squares: Vec<f64> = centres.chunks_exact(e).map(|c| c.iter().map(|x| x * x).sum()).collect();
+    let centres = View::from_column_major_slice(centres, e, squares.len());
+    let nearest = |block: &[f64]| -> Vec<usize> {
+        let views = View::from_column_major_slice(block, e, block.len() / e);
+        let mut products = Mat::zeros(squares.len(), views.ncols());
+        gemm(products.view_mut(), Into::Set, -2.0, centres.transpose(), views);
+        let smallest = |products: &[f64]| {
+            let distances = products.iter().zip(&squares).map(|(p, s)| p + s).enumerate();
+            distances.fold((0, f64::INFINITY), |best, d| if d.1 < best.1 { d } else { best }).0
+        };
+        (0..products.cols()).map(|j| smallest(products.col(j))).collect()
+    };
+    views.par_chunks(KMEANS_BLOCK * e).flat_map_iter(nearest).collect()
 }
 
 fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
@@ -186,4 +201,22 @@ pub(super) fn median_distance(views: &dyn Views, images: &Images, rng: &mut Rng)
         .collect();
     distances.sort_by(f64::total_cmp);
     distances.get(distances.len() / 2).copied().unwrap_or(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_centres_are_those_of_an_exhaustive_search() {
+        let (mut rng, e) = (Rng::new(3), 7);
+        let mut numbers = |n: usize| -> Vec<f64> { (0..n * e).map(|_| rng.uniform()).collect() };
+        let (centres, views) = (numbers(11), numbers(2 * KMEANS_BLOCK + 5));
+        let found = nearest_centres(&centres, &views, e);
+        assert_eq!(found.len(), views.len() / e);
+        for (view, found) in views.chunks_exact(e).zip(found) {
+            let distance = |c: usize| squared_distance(&centres[c * e..(c + 1) * e], view);
+            assert!((0..11).all(|c| distance(found) <= distance(c) + 1e-12));
+        }
+    }
 }
