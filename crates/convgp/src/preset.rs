@@ -146,6 +146,9 @@ const SMALL_SIDE: usize = 20;
 /// Kernel variances at which the fast recipe starts, of convolutions and of whole images: for classes, and for targets
 /// of unit size.
 const CONV_VARIANCE: [f64; 2] = [500.0, 50.0];
+/// The same where all places are alike: the mean over places leaves little of the variance of a function of patches,
+/// and no weights can make up for it.
+const ALIKE_VARIANCE: [f64; 2] = [10_000.0, 50.0];
 const IMAGE_VARIANCE: [f64; 2] = [5.0, 1.0];
 /// Lengthscale of places at which it starts, as a part of the image's shorter side: three pixels of MNIST.
 const LOCATION: f64 = 3.0 / 28.0;
@@ -262,7 +265,12 @@ fn spread(y: &[f64]) -> f64 {
 /// Starting values of the fast recipe.
 fn start_values(component: &mut ComponentSpec, data: &Dataset, side: usize) {
     let patches = matches!(component.views, ViewSpec::Patches { .. });
-    let [of_classes, of_numbers] = if patches { CONV_VARIANCE } else { IMAGE_VARIANCE };
+    let alike = component.weights == Weights::Ones && component.location.is_none();
+    let [of_classes, of_numbers] = match (patches, alike) {
+        (true, true) => ALIKE_VARIANCE,
+        (true, false) => CONV_VARIANCE,
+        (false, _) => IMAGE_VARIANCE,
+    };
     let (variance, scale) = match data.targets() {
         Targets::Classes { .. } => (of_classes, 1.0),
         Targets::Real(y) => (of_numbers, spread(y).max(1e-6)),
@@ -334,6 +342,18 @@ mod tests {
         assert_eq!(chosen(100), (750, Weights::Ones));
         assert_eq!(chosen(1000), (750, Weights::Learned));
         assert_eq!(chosen(30_000), (750, Weights::Learned));
+    }
+
+    #[test]
+    fn only_places_that_are_alike_start_from_a_larger_variance() {
+        let data = data((9, 9, 1), 100, classes(100, 10));
+        let variance = |named| {
+            let chosen = choose(Some(named), Recipe::Fast, &data, None).unwrap();
+            chosen.experiment.model.components[0].kernel.variance.unwrap()
+        };
+        assert_eq!(variance(Named::Invariant), ALIKE_VARIANCE[0]);
+        assert_eq!(variance(Named::Weighted), CONV_VARIANCE[0]);
+        assert_eq!(variance(Named::Located), CONV_VARIANCE[0], "no weights of so few images, but places");
     }
 
     #[test]
