@@ -13,7 +13,7 @@ use convgp::views::Views;
 use std::sync::Arc;
 
 /// Program, thread stacks and small buffers, and what the allocator keeps of freed blocks (both measured on Linux).
-const BASE: u64 = 14 << 20;
+const BASE: u64 = 16 << 20;
 const SLACK: f64 = 1.07;
 /// Bytes of a double and a single.
 const DOUBLE: u64 = 8;
