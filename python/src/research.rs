@@ -192,7 +192,7 @@ impl Stepper {
             };
             good.get_or_insert_default().clone_from(values);
             if natural && gamma > 0.0 {
-                model.natural_step(gamma, spec.natural.clip, ws, values);
+                model.natural_step(gamma, spec.natural.limit(), ws, values);
             }
             if rate > 0.0 {
                 adam.step(rate, values, &ws.grad);

@@ -207,7 +207,7 @@ impl Fixture {
         let (mut values, mut ws) = (self.values.clone(), Workspace::default());
         self.model.set_form(Form::Natural, &mut values).at(step.path())?;
         self.evaluate(engine, &values, batch, &mut ws)?;
-        self.model.natural_step(step.get("gamma")?.number()?, false, &ws, &mut values);
+        self.model.natural_step(step.get("gamma")?.number()?, None, &ws, &mut values);
         self.model.set_form(Form::Covariance, &mut values).at(step.path())?;
         let q = self.model.variational();
         let (latents, total) = (q.latents(), q.total());

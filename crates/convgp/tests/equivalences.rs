@@ -257,7 +257,7 @@ fn inducing_inputs_at_the_images_give_the_exact_gp() {
     setup.model.set_form(Form::Natural, &mut setup.values).unwrap();
     let mut ws = Workspace::<Reference>::default();
     setup.model.elbo_and_grad(&Reference, &setup.values, &batch, 12, 0, &mut ws).unwrap();
-    setup.model.natural_step(1.0, false, &ws, &mut setup.values);
+    setup.model.natural_step(1.0, None, &ws, &mut setup.values);
     let bound = setup.model.elbo(&Reference, &setup.values, &batch, 12, 0, &mut ws).unwrap();
 
     let (c, noise) = (&setup.model.components()[0], setup.model.likelihood_theta(&setup.values)[0]);

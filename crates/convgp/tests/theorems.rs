@@ -59,7 +59,7 @@ fn full_bound(setup: &Setup, ws: &mut Workspace<Reference>) -> f64 {
 fn natural_step(setup: &mut Setup, ws: &mut Workspace<Reference>) {
     setup.model.set_form(Form::Natural, &mut setup.values).unwrap();
     full_bound(setup, ws);
-    setup.model.natural_step(1.0, false, ws, &mut setup.values);
+    setup.model.natural_step(1.0, None, ws, &mut setup.values);
 }
 
 #[test]

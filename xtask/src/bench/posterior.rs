@@ -89,7 +89,7 @@ fn measure((m, b, l): (usize, usize, usize), form: Form, rounds: usize) -> Resul
             q.pullback(&values, &chol, &expect, &mut scratch, &mut cov_bar, &mut kuu_bar, &mut grad);
         });
         if form == Form::Natural {
-            watch.time("step", || q.natural_step(0.01, true, &expect, &scratch, &mut values));
+            watch.time("step", || q.natural_step(0.01, Some(f64::INFINITY), &expect, &scratch, &mut values));
         }
         if round == 0 {
             watch.clear();

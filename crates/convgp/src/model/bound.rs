@@ -137,8 +137,14 @@ impl Model {
 
     /// One natural-gradient step of `q`, in place, from the evaluation held in `ws`: [`Model::elbo_and_grad`] at the
     /// same `values`, with `q` in natural form. See [`Variational::natural_step`](crate::variational::Variational::natural_step).
-    pub fn natural_step<E: Engine>(&self, gamma: f64, clip: bool, ws: &Workspace<E>, values: &mut [f64]) {
-        self.variational.natural_step(gamma, clip, &ws.expect, &ws.posterior, values);
+    pub fn natural_step<E: Engine>(
+        &self,
+        gamma: f64,
+        reach: Option<f64>,
+        ws: &Workspace<E>,
+        values: &mut [f64],
+    ) {
+        self.variational.natural_step(gamma, reach, &ws.expect, &ws.posterior, values);
     }
 
     /// An evaluation at values that are known to be finite.

@@ -72,7 +72,7 @@ mod tests {
         model.set_form(Form::Natural, &mut values).unwrap();
         let mut ws = Workspace::default();
         model.elbo_and_grad(&Reference, &values, &data.batch(indices), indices.len(), 0, &mut ws).unwrap();
-        model.natural_step(1.0, true, &ws, &mut values);
+        model.natural_step(1.0, Some(f64::INFINITY), &ws, &mut values);
         (model, values)
     }
 

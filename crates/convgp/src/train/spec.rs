@@ -104,11 +104,28 @@ pub struct NaturalSpec {
     /// Treat positive derivatives in variances as zero, so that precisions stay positive definite. Changes nothing
     /// for log-concave likelihoods; robust-max and the squashed probit need it.
     pub clip: bool,
+    /// How far an image may ask a latent to move at once. Images that softmax thinks badly of ask for too much, the more
+    /// so the larger the kernel's variance; 4 is about what tells classes apart. Includes `clip`. Not for noise on
+    /// targets of any size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reach: Option<f64>,
 }
 
 impl Default for NaturalSpec {
     fn default() -> Self {
-        Self { gamma: 0.1, schedule: Schedule::WarmupCosine { warmup: 20, floor: 0.1 }, clip: true }
+        Self {
+            gamma: 0.1,
+            schedule: Schedule::WarmupCosine { warmup: 20, floor: 0.1 },
+            clip: true,
+            reach: None,
+        }
+    }
+}
+
+impl NaturalSpec {
+    /// What [`Model::natural_step`](crate::Model::natural_step) is to be given.
+    pub fn limit(&self) -> Option<f64> {
+        self.reach.or(self.clip.then_some(f64::INFINITY))
     }
 }
 
@@ -170,6 +187,7 @@ impl TrainSpec {
         let fraction = |x: f64| (0.0..1.0).contains(&x);
         let (batch, every) = (self.batch_size as f64, self.report_every as f64);
         let copies = self.recovery.snapshot_every as f64;
+        let reach = self.natural.reach.unwrap_or(f64::INFINITY);
         let rules = [
             ("batch_size", batch, self.batch_size > 0, "at least 1"),
             ("report_every", every, self.report_every > 0, "at least 1"),
@@ -178,6 +196,7 @@ impl TrainSpec {
             ("focus", self.focus, self.focus == 0.0 || !self.replacement, "0 where `replacement` is true"),
             ("natural.gamma", self.natural.gamma, self.natural.gamma <= 1.0, "above 0 and at most 1"),
             ("natural.gamma", self.natural.gamma, positive(self.natural.gamma), "above 0 and at most 1"),
+            ("natural.reach", reach, reach > 0.0, "positive"),
             ("adam.rate", rate, positive(rate), "positive"),
             ("adam.epsilon", epsilon, positive(epsilon), "positive"),
             ("adam.beta1", beta1, fraction(beta1), "at least 0 and below 1"),
@@ -225,6 +244,7 @@ mod tests {
             ("focus = 1.0", "`focus` is 1; it must be at least 0 and below 1"),
             ("replacement = true", "`focus` is 0.5; it must be 0 where `replacement` is true"),
             ("natural = { gamma = 1.5 }", "`natural.gamma` is 1.5"),
+            ("natural = { reach = 0.0 }", "`natural.reach` is 0; it must be positive"),
             ("adam = { rate = -1.0 }", "`adam.rate` is -1"),
             ("adam = { weights = -0.5 }", "`adam.weights` is -0.5"),
             ("adam = { schedule = { type = 'step-decay', every = 0 } }", "`every` must be"),

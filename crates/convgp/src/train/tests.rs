@@ -8,7 +8,7 @@ use crate::data::{Batch, Dataset};
 use crate::error::NumericalError;
 use crate::likelihood::LikelihoodSpec;
 use crate::linalg::Mat;
-use crate::model::Workspace;
+use crate::model::{Predictor, Workspace};
 use crate::rng::Rng;
 use crate::variational::{Form, Structure};
 use crate::{Error, Model, ModelSpec};
@@ -91,7 +91,8 @@ fn training_raises_the_bound() {
 fn one_full_natural_step_lands_on_the_collapsed_optimum() {
     let data = regression(11, 2);
     let (mut model, values) = build(&small_spec(), &data);
-    let natural = NaturalSpec { gamma: 1.0, schedule: crate::optim::Schedule::default(), clip: true };
+    let natural =
+        NaturalSpec { gamma: 1.0, schedule: crate::optim::Schedule::default(), ..Default::default() };
     let adam =
         crate::optim::AdamSpec { kernel: 0.0, z: 0.0, weights: 0.0, likelihood: 0.0, ..Default::default() };
     let spec = TrainSpec { natural, adam, batch_size: 11, ..settings(QStep::Natural) };
@@ -131,6 +132,28 @@ fn a_level_common_to_all_latents_is_taken_off() {
         let [first, second] = [0, 1].map(|l| model.variational().mean(&values, l));
         assert!(first.iter().zip(second).all(|(a, b)| (a + b).abs() < 1e-9));
     }
+}
+
+#[test]
+fn no_image_moves_a_latent_further_than_its_reach() {
+    let data = classes(5, 1);
+    let mut batch = Batch::empty(data.images().shape());
+    data.write_batch(&[0], &mut batch);
+    let mut spec = ModelSpec { likelihood: LikelihoodSpec::softmax(2), ..small_spec() };
+    spec.components[0].kernel = toml::from_str("type = 'rbf'\nvariance = 1e6").unwrap();
+    let largest_mean_after = |reach: Option<f64>| {
+        let (mut model, mut values) = build(&spec, &data);
+        model.set_form(Form::Natural, &mut values).unwrap();
+        let mut ws = Workspace::default();
+        model.elbo_and_grad(&Reference, &values, &batch, 1, 0, &mut ws).unwrap();
+        model.natural_step(1.0, reach, &ws, &mut values);
+        model.set_form(Form::Covariance, &mut values).unwrap();
+        let means = Predictor::new(&model, &Reference, &values).unwrap().means(data.images()).unwrap();
+        means[..2].iter().fold(0.0f64, |largest, m| largest.max(m.abs()))
+    };
+    let (free, near) = (largest_mean_after(None), largest_mean_after(Some(3.0)));
+    assert!(free > 30.0 && near > 1.0 && near <= 3.0 + 1e-9, "{free}, {near}");
+    assert_eq!(largest_mean_after(Some(f64::INFINITY)), free);
 }
 
 #[test]

@@ -280,8 +280,8 @@ impl<'a, E: Engine> Trainer<'a, E> {
 
     fn update(&mut self, rate: f64, gamma: f64) {
         if self.spec.q == QStep::Natural {
-            let (v, clip) = (self.model.variational(), self.spec.natural.clip);
-            v.natural_step(gamma, clip, &self.ws.expect, &self.ws.posterior, &mut self.values);
+            let (v, reach) = (self.model.variational(), self.spec.natural.limit());
+            v.natural_step(gamma, reach, &self.ws.expect, &self.ws.posterior, &mut self.values);
             if self.model.likelihood().ignores_level() {
                 v.remove_common_mean(&self.ws.posterior, &mut self.values);
             }

@@ -15,14 +15,17 @@ impl Variational {
     /// theta  <- (1 - gamma) theta  + gamma (A gm - 2 A diag(gv) A^T m)
     /// ```
     ///
-    /// `clip` replaces positive `gv` by zero, which keeps every precision positive definite for any likelihood. In
-    /// block-diagonal structure the products are cut to the diagonal blocks.
+    /// With a `reach`, `gv` is taken to be at most `-|gm| / (2 reach)`: the parabola that stands for an image's likelihood
+    /// then has its top no further than `reach` from the present mean, and every precision stays positive definite, for
+    /// any likelihood. Where the means come to rest does not depend on it. Infinity only takes positive `gv` for zero.
+    ///
+    /// In block-diagonal structure the products are cut to the diagonal blocks.
     ///
     /// Work: `L Mtot^2 B` flops; the factorisation is paid by the next evaluation.
     pub fn natural_step(
         &self,
         gamma: f64,
-        clip: bool,
+        reach: Option<f64>,
         expect: &Expectations,
         s: &PosteriorScratch,
         values: &mut [f64],
@@ -35,8 +38,8 @@ impl Variational {
         let (a, means, pool) = (&s.a, &s.means, &s.pool);
         thetas.par_chunks_mut(total).zip(triangles).enumerate().for_each(|(l, (theta, mut triangles))| {
             let gv = |n: usize| {
-                let gv = expect.var_bar[n * latents + l];
-                if clip { gv.min(0.0) } else { gv }
+                let (gm, gv) = (expect.mean_bar[n * latents + l], expect.var_bar[n * latents + l]);
+                reach.map_or(gv, |reach| gv.min(-0.5 * gm.abs() / reach))
             };
             for (group, precision) in self.groups.iter().zip(&mut triangles) {
                 let (start, order) = (group.rows.start, group.order());
