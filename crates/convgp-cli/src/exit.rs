@@ -79,6 +79,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// An error and its causes in one line; causes that a message already ends with are not said again.
+pub fn message(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// Whether the reader of our output has gone, as `head` does: nothing is left to say then.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |e: &std::io::Error| e.kind() == ErrorKind::BrokenPipe;
@@ -99,5 +110,13 @@ mod tests {
         assert_eq!(Exit::of(&anyhow::anyhow!("other")), Exit::Failed);
         let pipe = anyhow::Error::from(std::io::Error::from(ErrorKind::BrokenPipe));
         assert!(is_broken_pipe(&pipe) && !is_broken_pipe(&wrapped));
+    }
+
+    #[test]
+    fn causes_are_said_once() {
+        let spec: convgp::train::TrainSpec = toml::from_str("batch_size = 0").unwrap();
+        let error = convgp::Error::from(spec.check().unwrap_err());
+        let error = anyhow::Error::from(error).context("photos/");
+        assert_eq!(message(&error), "photos/: training: `batch_size` is 0; it must be at least 1");
     }
 }

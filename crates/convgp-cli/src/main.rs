@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         Err(error) if exit::is_broken_pipe(&error) => exit::Exit::Done.into(),
         Err(error) => {
             // Whoever closed standard error does not want to hear of it.
-            _ = writeln!(std::io::stderr(), "error: {error:#}");
+            _ = writeln!(std::io::stderr(), "error: {}", exit::message(&error));
             exit::Exit::of(&error).into()
         }
     }
