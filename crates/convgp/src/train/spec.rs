@@ -105,7 +105,7 @@ pub struct NaturalSpec {
     /// for log-concave likelihoods; robust-max and the squashed probit need it.
     pub clip: bool,
     /// How far an image may ask a latent to move at once. Images that softmax thinks badly of ask for too much, the more
-    /// so the larger the kernel's variance; 4 is about what tells classes apart. Includes `clip`. Not for noise on
+    /// so the larger the kernel's variance. Includes `clip`. Not for noise on
     /// targets of any size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reach: Option<f64>,
