@@ -72,7 +72,11 @@ def spec(options: argparse.Namespace) -> core.ModelSpec:
 
 
 def stepper_of(model: core.Model, kernels: bool) -> core.Stepper:
-    return core.Stepper(model, settings={"adam": {} if kernels else {"kernel": 0.0}})
+    change = model.parameters.free if kernels else model.parameters.freeze
+    for name in model.parameters:
+        if ".kernel." in name or name.endswith(".white"):
+            change(name)
+    return core.Stepper(model)
 
 
 def factor_at(step: int, steps: int, floor: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 #: What the native half takes as it is; anything else becomes the first.
-DTYPES = [np.float64, np.float32, np.uint8]
+DTYPES = [np.float64, np.float32, np.uint8, np.uint16]
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin

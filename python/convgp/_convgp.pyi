@@ -17,7 +17,7 @@ class Data:
     def __len__(self, /) -> int: ...
     def __new__(cls, /, pixels: Any, shape: tuple[int, int, int], *, labels: Incomplete | None = None, class_names: Sequence[str] | None = None, values: Incomplete | None = None) -> Data:
         """
-        `pixels` is a contiguous array of uint8, float32 or float64 that holds one image after the other; it is not copied.
+        `pixels` is a contiguous array of uint8, uint16, float32 or float64 that holds one image after the other; it is not copied.
         Targets are `labels`, numbers into `class_names`, or real `values`.
         """
     def first(self, /, count: int) -> Data:
@@ -89,9 +89,9 @@ class Model:
         """
     def fit(self, /, data: Data, held_out: Data | None = None, *, steps: int | None = None, seconds: float | None = None, evaluate_every: int | None = None, threads: int | None = None, on_row: Any | None = None, on_tick: Any | None = None) -> None:
         """
-        Trains for `steps` or `seconds` (or as long as its own settings say). `on_row` is called with a dictionary after every
-        evaluation, `on_tick` with steps taken, steps planned and the bound between chunks of steps; training ends when either returns
-        true. What they raise, and Ctrl-C, ends it too: the model is then the one of the last step.
+        Trains for `steps` or `seconds` (or as long as its own settings say); models for the closed-form solver are solved. `on_row` is
+        called with a dictionary after every evaluation, `on_tick` with steps taken, steps planned and the bound many times a second; training
+        ends when either returns true. What they raise, and Ctrl-C, ends it too: the model is then the one of the last step.
         """
     @property
     def form(self, /) -> str:
@@ -149,9 +149,9 @@ class Model:
         Names of its parameters, in their order.
         """
     @property
-    def pixel_range(self, /) -> tuple[float, float, bool]:
+    def pixel_scale(self, /) -> str:
         """
-        Smallest and largest pixel it was trained on, and whether pixels were bytes.
+        Units of the pixels it was trained on, in words.
         """
     def probabilities(self, /, data: Data, *, threads: int | None = None) -> Incomplete:
         """
@@ -236,7 +236,7 @@ class Stepper:
     def step(self, /, model: Model, data: Data, count: int | None = None, *, rate: float | None = None, gamma: float | None = None, threads: int | None = None) -> tuple[float, float, float]:
         """
         One step on a minibatch of `count` images: one evaluation, then a natural step of size `gamma` and an Adam step of size `rate`.
-        A size of 0 leaves that step out; `None` is the size in the settings. Returns the bound before the step. Where it cannot be
+        A size of 0 leaves that step out; `None` is the size in the settings. Returns the bound, or the energy that the settings name, before the step. Where it cannot be
         computed, the parameters go back to those of the step before and the moments are forgotten.
         """
     @property

@@ -120,13 +120,38 @@ class ConvGP(BaseEstimator):
 
     # Images in.
 
-    def _flat(self, X: Any) -> tuple[Any, tuple[int, int, int] | None]:
-        """Images as rows, and their shape where the array says it."""
+    def _flat(self, X: Any, *, reset: bool = False) -> tuple[Any, tuple[int, int, int] | None]:
+        """Images as rows, and their shape where the array says it; with ``reset`` they may be of another kind than those before."""
         if isinstance(X, (list, tuple)):
             X = np.asarray(X)
-        if isinstance(X, np.ndarray) and X.ndim in (3, 4):
-            return X.reshape(len(X), -1), image_shape(X.shape[1:])
-        return X, None
+        if not isinstance(X, np.ndarray):
+            return X, None
+        if not reset and not self._vectors and X.shape in (self.image_shape_, self.image_shape_[:2]) and len(X) > 1:
+            if X.ndim == 3 or X.shape[1] != math.prod(self.image_shape_):
+                raise ValueError(f"X is one image of shape {X.shape}; give several, such as X[np.newaxis]")
+        if X.ndim not in (3, 4):
+            return X, None
+        if len(X) == 0:
+            raise ValueError("X holds no images; at least one is needed")
+        if X.ndim == 4 and self._is_channels_first(X.shape[1:]):
+            X = np.moveaxis(X, 1, -1)
+        if X.ndim == 4 and X.shape[-1] == 3 and self._is_grey(X, reset):
+            X = X[..., :1]
+        return np.ascontiguousarray(X).reshape(len(X), -1), image_shape(X.shape[1:])
+
+    def _is_channels_first(self, shape: tuple[int, ...]) -> bool:
+        """Whether images are (C, H, W): the first side is a number of channels and the last is none, as the readers of files decide."""
+        if self.image_shape is not None and tuple(self.image_shape) == shape:
+            return False
+        return shape[0] in (1, 3, 4) and shape[2] not in (1, 3, 4)
+
+    def _is_grey(self, X: np.ndarray, reset: bool) -> bool:
+        """Whether these are grey images stored as RGB, for a model that takes grey ones or has yet to see any."""
+        if reset:
+            wanted = self.image_shape is None or image_shape(self.image_shape)[2] == 1
+        else:
+            wanted = self.image_shape_[2] == 1
+        return wanted and bool(np.all(X == X[..., :1]))
 
     def _settle_shape(self, features: int, found: tuple[int, int, int] | None) -> None:
         """From now on images have this shape."""
@@ -137,20 +162,17 @@ class ConvGP(BaseEstimator):
         if shape is not None and math.prod(shape) != features:
             raise ValueError(f"image_shape {shape} needs {math.prod(shape)} features, but X has {features} features")
         self.image_shape_ = shape or (1, features, 1)
-        # Rows of numbers that are no images are never bytes, and have no common scale.
+        # Rows of numbers that are no images may have any range.
         self._vectors = shape is None
 
-    def _rows(self, X: np.ndarray) -> np.ndarray:
-        return X.astype(np.float64) if self._vectors and X.dtype == np.uint8 else X
-
     def _training_rows(self, X: Any, y: Any, *, reset: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        X, found = self._flat(X)
+        X, found = self._flat(X, reset=reset)
         X, y = validate(self, X, y, reset=reset, numeric=self._numeric_targets)
         if reset:
             self._settle_shape(X.shape[1], found)
         elif found is not None and found != self.image_shape_:
             raise ValueError(f"X holds images of shape {found}, but those before had {self.image_shape_}")
-        return self._rows(X), y
+        return X, y
 
     def _data(self, X: Any) -> _convgp.Data:
         """New images for a fitted model."""
@@ -159,9 +181,11 @@ class ConvGP(BaseEstimator):
         if found is not None and found != self.image_shape_:
             name = type(self).__name__
             raise ValueError(f"X holds images of shape {found}, but {name} was fitted on {self.image_shape_}")
-        data = _convgp.Data(self._rows(validate_images(self, X, reset=False)), self.image_shape_)
-        low, high, _ = self._native.pixel_range
-        if not self._vectors and 0.0 <= low and high <= 1.0:
+        return self._on_scale(_convgp.Data(validate_images(self, X, reset=False), self.image_shape_))
+
+    def _on_scale(self, data: _convgp.Data) -> _convgp.Data:
+        """The same; images in other units than those of the first training are refused."""
+        if not self._vectors:
             self._native.check_scale(data)
         return data
 
@@ -172,7 +196,7 @@ class ConvGP(BaseEstimator):
     def _judged_data(self, X: Any, y: Any) -> _convgp.Data:
         """Images with targets for a fitted model."""
         X, y = self._training_rows(X, y, reset=False)
-        return self._with_targets(X, y)
+        return self._on_scale(self._with_targets(X, y))
 
     # Training.
 
@@ -185,6 +209,7 @@ class ConvGP(BaseEstimator):
             inducing=self.inducing,
             patch=patch,
             batch_size=self.batch_size,
+            steps=self.steps,
             seconds=time,
             seed=seed(self.random_state),
             threads=threads(self.n_jobs),
@@ -238,9 +263,9 @@ class ConvGP(BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n, H, W), (n, H, W, C) or (n, features)
-            Images. Bytes stand for byte / 255. Contiguous uint8, float32 and float64 are used without a copy and must not be
-            changed meanwhile.
+        X : array of shape (n, H, W), (n, H, W, C), (n, C, H, W) or (n, features)
+            Images; RGB images without colour are taken as grey ones. Pixels may have any units: the smallest pixel becomes 0, the largest 1. The model keeps the scale, and refuses images that are on
+            another. Contiguous uint8, uint16, float32 and float64 are used without a copy and must not be changed meanwhile.
         y : array of shape (n,)
             Targets.
         eval_set : (X, y), optional
@@ -252,14 +277,22 @@ class ConvGP(BaseEstimator):
         -------
         self
         """
+        counts = {name: getattr(self, name) for name in ("steps", "inducing", "batch_size", "evaluate_every")}
+        for name, value in counts.items():
+            if value is not None and (not isinstance(value, Integral) or value < 1):
+                raise ValueError(f"{name} is {value!r}; it is a whole number of at least 1, or None")
+        if self.steps is not None and self.time is not None:
+            raise ValueError(f"steps is {self.steps} and time is {self.time!r}; give one of them")
         again = self.warm_start and self.__sklearn_is_fitted__()
         X, y = self._training_rows(X, y, reset=not again)
-        data = self._first_data(X, y) if not again else self._with_targets(X, y)
-        held_out = None if eval_set is None else self._judged_data(*eval_set)
         time = seconds(self.time)
-        if not again:
+        if again:
+            data = self._on_scale(self._with_targets(X, y))
+        else:
+            data = self._first_data(X, y)
             self._native = self._create(data, time)
             self.history_, self.n_iter_ = History(), 0
+        held_out = None if eval_set is None else self._judged_data(*eval_set)
         self._stepper = None
         self._train(data, held_out, callbacks, time, self._plan(X))
         return self
@@ -271,6 +304,7 @@ class ConvGP(BaseEstimator):
     def _train(self, data: Any, held_out: Any, callbacks: Any, time: float | None, steps: int | None) -> None:
         calls = [callbacks] if callable(callbacks) else list(callbacks or ())
         shown = progress(self.verbose)
+        shown.say(f"data: {self._native.pixel_scale}")
         for reason in self._native.reasons:
             shown.say(reason)
         before, past = self.n_iter_, self.history_[-1]["seconds"] if self.history_ else 0.0

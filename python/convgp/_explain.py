@@ -36,12 +36,20 @@ class Part:
     inducing: np.ndarray
     maps: np.ndarray
 
+    def __repr__(self) -> str:
+        places = "x".join(str(side) for side in self.mean.shape[:3])
+        return f"Part({self.component!r}, response={self.response}, {places} views)"
+
 
 @dataclass(frozen=True)
 class Explanation:
     """The latent means of one image as sums over its views."""
 
     parts: list[Part]
+
+    def __repr__(self) -> str:
+        means = np.array2string(self.latent_means, precision=3, threshold=10)
+        return f"Explanation(latent_means={means}, parts={self.parts!r})"
 
     @property
     def latent_means(self) -> np.ndarray:

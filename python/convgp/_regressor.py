@@ -12,7 +12,8 @@ from ._estimator import ConvGP
 
 
 class ConvGPRegressor(RegressorMixin, ConvGP):
-    """Convolutional Gaussian process regressor: Gaussian noise around a function with a prior mean of zero.
+    """Convolutional Gaussian process regressor: Gaussian noise around a function. Targets are standardised for the model; predictions are
+    in their units.
 
     Parameters and attributes are those of :class:`ConvGPClassifier`, without classes.
     """
@@ -20,13 +21,15 @@ class ConvGPRegressor(RegressorMixin, ConvGP):
     _numeric_targets = True
 
     def _first_data(self, X: np.ndarray, y: np.ndarray) -> _convgp.Data:
+        self._units = {"offset": float(np.mean(y)), "scale": float(np.std(y)) or 1.0}
         return self._with_targets(X, y)
 
     def _with_targets(self, X: np.ndarray, y: np.ndarray) -> _convgp.Data:
         return _convgp.Data(X, self.image_shape_, values=np.ascontiguousarray(y, dtype=np.float64))
 
     def _likelihood(self) -> dict[str, Any]:
-        return {"type": "gaussian"}
+        units = getattr(self, "_units", None)
+        return {"type": "gaussian", "units": units} if units else {"type": "gaussian"}
 
     def partial_fit(self, X: Any, y: Any, *, n_total: int | None = None) -> ConvGPRegressor:
         """One step for every ``batch_size`` of these images: see :meth:`ConvGPClassifier.partial_fit`."""

@@ -28,25 +28,31 @@ import numpy as np
 
 from . import _convgp
 from ._estimator import image_shape
-from ._spec import (
+from ._spec_types import (
     Additive,
     Channels,
     Component,
+    Contrast,
+    Dims,
     Gaussian,
     Image,
+    Labels,
     Logit,
     Matern12,
     Matern32,
     Matern52,
     ModelSpec,
     Patches,
+    PatchTransform,
     Pixels,
+    Pooling,
     Probit,
     Product,
     RBF,
     RobustMax,
     Softmax,
     Sum,
+    TargetUnits,
 )
 
 __all__ = [
@@ -54,18 +60,23 @@ __all__ = [
     "Bound",
     "Channels",
     "Component",
+    "Contrast",
     "Covariances",
+    "Dims",
     "Gaussian",
     "Gradients",
     "Image",
+    "Labels",
     "Logit",
     "Matern12",
     "Matern32",
     "Matern52",
     "Model",
     "ModelSpec",
+    "PatchTransform",
     "Patches",
     "Pixels",
+    "Pooling",
     "Probit",
     "Product",
     "RBF",
@@ -73,6 +84,7 @@ __all__ = [
     "Softmax",
     "Stepper",
     "Sum",
+    "TargetUnits",
 ]
 
 
@@ -255,7 +267,8 @@ class Stepper:
     q : {"natural", "adam"}
         What moves the posterior: natural steps, or Adam like everything else.
     settings : dict, optional
-        Settings of training, as under ``[train]`` in a TOML file.
+        Settings of training, as under ``[train]`` in a TOML file. With
+        ``{"objective": {"type": "power-ep", "alpha": 0.5}}`` steps follow an energy, and return it in place of the bound.
     """
 
     def __init__(self, model: Model, q: str = "natural", settings: dict[str, Any] | None = None) -> None:

@@ -18,7 +18,7 @@ pub struct Data {
 
 #[pymethods]
 impl Data {
-    /// `pixels` is a contiguous array of uint8, float32 or float64 that holds one image after the other; it is not copied.
+    /// `pixels` is a contiguous array of uint8, uint16, float32 or float64 that holds one image after the other; it is not copied.
     /// Targets are `labels`, numbers into `class_names`, or real `values`.
     #[new]
     #[pyo3(signature = (pixels, shape, *, labels=None, class_names=None, values=None))]
@@ -105,12 +105,12 @@ macro_rules! lend_as {
             $(if let Ok(array) = array.cast::<PyArrayDyn<$number>>() {
                 return lend_array(array);
             })*
-            Err(Failure::Value("images must be an array of uint8, float32 or float64".into()))
+            Err(Failure::Value("images must be an array of uint8, uint16, float32 or float64".into()))
         }
     };
 }
 
-lend_as!(f32 => F32, u8 => U8, f64 => F64);
+lend_as!(f32 => F32, u8 => U8, u16 => U16, f64 => F64);
 
 fn lend_array<T: Element + std::fmt::Debug + Sync + 'static>(
     array: &Bound<'_, PyArrayDyn<T>>,

@@ -64,6 +64,10 @@ from! {
     convgp::train::TrainError => |e| Failure::Library(Error::Train(e)),
     convgp::preset::PresetError => |e| Failure::Library(Error::Preset(e)),
     ReportError => Failure::Report,
+    convgp_paper::Error => |e| match e {
+        convgp_paper::Error::Library(e) => Failure::Library(e),
+        e => Failure::Value(e.to_string()),
+    },
     convgp_data::Error => Failure::Data,
     PyErr => Failure::Python,
     serde_json::Error => |e: serde_json::Error| Failure::Value(format!("model spec: {e}")),

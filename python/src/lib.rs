@@ -59,6 +59,6 @@ mod _convgp {
     /// Names of the paper's experiments.
     #[pyfunction]
     fn paper_names() -> Vec<&'static str> {
-        convgp::preset::PAPER.map(|(name, _)| name).into()
+        convgp_paper::catalog::all().map(|experiment| experiment.name).collect()
     }
 }

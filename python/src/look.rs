@@ -5,11 +5,10 @@ use crate::data::Data;
 use crate::failure::Outcome;
 use crate::model::Model;
 use crate::pool::run;
+use convgp::FittedModel;
 use convgp::cov::Fused;
 use convgp::data::Images;
 use convgp::inspect::{Evidence, Explainer, Part};
-use convgp::io::SavedModel;
-use convgp::model::Predictor;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -21,15 +20,15 @@ impl Model {
     /// Every component: name, inducing inputs as pictures (`M x height x width x channels`), and the weights of its views
     /// (`responses x planes x rows x columns`).
     fn components<'py>(&self, py: Python<'py>) -> Outcome<Vec<Bound<'py, PyDict>>> {
-        let SavedModel { model, values, .. } = &self.saved;
+        let FittedModel { model, params, .. } = &self.saved;
         let mut all = Vec::new();
         for component in model.components() {
             let responses = component.responses();
             let layout = responses[0].views().layout();
             let view = layout.view;
-            let inducing = (0..component.inducing()).flat_map(|m| &component.z(values, m)[..view.len()]);
+            let inducing = (0..component.inducing()).flat_map(|m| &component.z(params, m)[..view.len()]);
             let shape = [component.inducing(), view.height(), view.width(), view.channels()];
-            let weights: Vec<f64> = responses.iter().flat_map(|r| r.weights(values)).collect();
+            let weights: Vec<f64> = responses.iter().flat_map(|r| r.weights(params)).collect();
             let places = [responses.len(), layout.planes.len(), layout.rows, layout.cols];
             let out = PyDict::new(py);
             out.set_item("name", component.name())?;
@@ -50,7 +49,7 @@ impl Model {
         data: &Data,
         threads: Option<usize>,
     ) -> Outcome<Vec<Vec<Bound<'py, PyDict>>>> {
-        let images = &data.images;
+        let images = &self.images(data);
         let evidence = self.explainer(py, threads, |explainer| {
             (0..images.count())
                 .map(|n| Ok(explainer.evidence(images, n)?))
@@ -63,7 +62,7 @@ impl Model {
     /// How much of the function each response of each component is, over the images.
     #[pyo3(signature = (data, *, threads=None))]
     fn shares(&self, py: Python<'_>, data: &Data, threads: Option<usize>) -> Outcome<Vec<ShareRow>> {
-        let shares = self.explainer(py, threads, |explainer| Ok(explainer.shares(&data.images)?))?;
+        let shares = self.explainer(py, threads, |explainer| Ok(explainer.shares(&self.images(data))?))?;
         Ok(shares.into_iter().map(|s| (s.component, s.response, s.prior, s.explained)).collect())
     }
 }
@@ -78,7 +77,7 @@ impl Model {
     ) -> Outcome<T> {
         run(py, threads, || {
             let engine = Fused::<f32>::default();
-            let predictor = Predictor::new(&self.saved.model, &engine, &self.saved.values)?;
+            let predictor = self.saved.predictor(&engine)?;
             look(&Explainer::new(&predictor)?)
         })
     }

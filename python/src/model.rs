@@ -4,13 +4,17 @@ use crate::arrays::{Array, array, dictionary};
 use crate::data::Data;
 use crate::failure::{Failure, Outcome};
 use crate::pool::run;
-use convgp::io::{AnswerRule, SavedModel, load_model, parameter_shape};
-use convgp::metrics::{Judged, threshold_for_risk};
+use convgp::FittedModel;
+use convgp::data::{Dataset, Images};
+use convgp::fitted::AnswerRule;
+use convgp::io::parameter_shape;
+use convgp::metrics::threshold_for_risk;
 use convgp::model::ModelSpec;
 use convgp::prepare::{Preparation, Scaling};
-use convgp::preset::{self, Chosen, Settled, write_out_defaults};
+use convgp::preset::{self, Overrides, ResolvedConfig, write_out_defaults};
 use convgp::train::{ExperimentSpec, TrainSpec};
 use convgp::variational::Form;
+use convgp_paper::{Experiment, Recipe};
 use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -21,7 +25,7 @@ use std::time::Duration;
 #[pyclass(module = "convgp._convgp")]
 #[derive(Debug)]
 pub struct Model {
-    pub saved: SavedModel,
+    pub saved: FittedModel,
     pub train: TrainSpec,
     pub reasons: Vec<String>,
 }
@@ -53,40 +57,40 @@ impl Model {
             return Self::without_targets(py, data, spec, seed, threads);
         }
         let dataset = data.dataset()?;
-        let paper = name.and_then(preset::paper_spec);
-        let mut chosen = match (spec, toml.or(paper)) {
+        let scaling = Scaling::learn(dataset.images());
+        let dataset = dataset.with_scale(scaling.scale());
+        let mut chosen = match (spec, toml) {
             (Some(json), _) => given(parse_json(json)?),
             (None, Some(text)) => given(parse_toml(text)?),
             (None, None) => {
-                let name = name.map(str::parse).transpose()?;
-                let time = seconds.map(duration).transpose()?;
-                preset::choose(name, recipe.parse()?, &dataset, time)?
+                let in_steps = steps.is_some() || batch_size.is_some();
+                run(py, threads, || by_name(name, recipe, &dataset, seconds, in_steps))?
             }
         };
         let patch = patch.map(|(h, w)| [h, w]);
-        chosen.settle(&Settled { inducing, patch, batch_size, steps, seed: Some(seed) }, &dataset)?;
+        chosen.apply(&Overrides { inducing, patch, batch_size, steps, seed: Some(seed) }, &dataset)?;
         chosen.experiment.train.check()?;
         write_out_defaults(&mut chosen.experiment);
         run(py, threads, || {
-            let (model, values) = chosen.build(&dataset)?;
-            let preparation =
-                Preparation { scaling: Scaling::of(dataset.images()), ..Preparation::default() };
+            let (model, params) = chosen.build(&dataset)?;
+            let preparation = Preparation { scaling, ..Preparation::default() };
             let class_names = dataset.class_names().to_vec();
-            let saved = SavedModel { model, values, class_names, preparation, answer_rule: None };
-            Ok(Self { saved, train: chosen.experiment.train, reasons: chosen.reasons })
+            let saved = FittedModel::new(model, params, class_names, preparation)?;
+            let reasons = chosen.decisions.iter().map(ToString::to_string).collect();
+            Ok(Self { saved, train: chosen.experiment.train, reasons })
         })
     }
 
     /// Reads a model file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> Outcome<Self> {
-        run(py, Some(1), || Ok(Self::of(load_model(&path)?)))
+        run(py, Some(1), || Ok(Self::of(FittedModel::load(&path)?)))
     }
 
     /// Reads the bytes of a model file.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> Outcome<Self> {
-        run(py, Some(1), || Ok(Self::of(SavedModel::from_bytes(bytes)?)))
+        run(py, Some(1), || Ok(Self::of(FittedModel::from_bytes(bytes)?)))
     }
 
     /// Writes a model file; one that is there is replaced as a whole.
@@ -138,12 +142,10 @@ impl Model {
         self.saved.class_names.clone()
     }
 
-    /// Smallest and largest pixel it was trained on, and whether pixels were bytes.
+    /// Units of the pixels it was trained on, in words.
     #[getter]
-    fn pixel_range(&self) -> (f64, f64, bool) {
-        let scaling = self.saved.preparation.scaling;
-        let (low, high) = scaling.range();
-        (low, high, scaling == Scaling::Bytes)
+    fn pixel_scale(&self) -> String {
+        self.saved.preparation.scaling.to_string()
     }
 
     /// Number of latent functions.
@@ -167,11 +169,10 @@ impl Model {
     /// Sets the threshold from which on it answers, on images that were not trained on.
     #[pyo3(signature = (data, risk, *, threads=None))]
     fn calibrate(&mut self, py: Python<'_>, data: &Data, risk: f64, threads: Option<usize>) -> Outcome<()> {
-        let dataset = data.dataset()?;
-        let SavedModel { model, values, .. } = &self.saved;
+        let dataset = self.dataset(data)?;
         let rule = run(py, threads, || {
-            let judged = Judged::new("", model, values, dataset)?;
-            let Some(c) = judged.classified()? else {
+            let evaluation = self.saved.evaluate("", dataset)?;
+            let Some(c) = evaluation.classified()? else {
                 return Err(Failure::Value(
                     "the model predicts real numbers; there are no classes to withhold".into(),
                 ));
@@ -189,48 +190,48 @@ impl Model {
 
     /// Names of its parameters, in their order.
     fn parameter_names(&self) -> Vec<String> {
-        self.saved.model.layout().entries().iter().map(|e| e.name.clone()).collect()
+        self.saved.params.layout().entries().iter().map(|e| e.name.clone()).collect()
     }
 
     /// A parameter as an array.
     fn parameter<'py>(&self, py: Python<'py>, name: &str) -> Outcome<Array<'py>> {
-        let SavedModel { model, values, .. } = &self.saved;
-        let entry = model.layout().entry(name)?;
-        Ok(array(py, entry.slot.of(values).to_vec(), &parameter_shape(model, entry))?)
+        let FittedModel { model, params, .. } = &self.saved;
+        let entry = params.layout().entry(name)?;
+        Ok(array(py, entry.slot.of(params).to_vec(), &parameter_shape(model, entry))?)
     }
 
     /// Replaces a parameter's numbers.
     fn set_parameter(&mut self, name: &str, numbers: PyReadonlyArrayDyn<'_, f64>) -> Outcome<()> {
-        let SavedModel { model, values, .. } = &mut self.saved;
+        let FittedModel { model, params, .. } = &mut self.saved;
         let shape = parameter_shape(model, model.layout().entry(name)?);
         if numbers.shape() != shape {
             let found = numbers.shape();
             return Err(Failure::Value(format!("parameter `{name}` has shape {shape:?}; {found:?} given")));
         }
         let new: Vec<f64> = numbers.as_array().iter().copied().collect();
-        Ok(model.layout().set(values, name, &new)?)
+        Ok(params.set(name, &new)?)
     }
 
     /// Whether training may move a parameter.
     fn is_trainable(&self, name: &str) -> Outcome<bool> {
-        Ok(self.saved.model.layout().entry(name)?.trainable)
+        Ok(self.saved.params.layout().entry(name)?.trainable)
     }
 
     /// Freezes or frees every parameter whose name is `name` or begins with `name.`.
     fn set_trainable(&mut self, name: &str, trainable: bool) -> Outcome<()> {
-        Ok(self.saved.model.layout_mut().set_trainable(name, trainable)?)
+        Ok(self.saved.params.set_trainable(name, trainable)?)
     }
 
     /// All parameters as one vector.
     #[getter]
     fn values<'py>(&self, py: Python<'py>) -> Outcome<Array<'py>> {
-        Ok(array(py, self.saved.values.clone(), &[self.saved.values.len()])?)
+        Ok(array(py, self.saved.params.to_vec(), &[self.saved.params.len()])?)
     }
 
     /// How q is written: "covariance" (means and factors, what files hold) or "natural" (what natural steps need).
     #[getter]
     fn form(&self) -> &'static str {
-        match self.saved.model.variational().form() {
+        match self.saved.params.form() {
             Form::Covariance => "covariance",
             Form::Natural => "natural",
         }
@@ -247,7 +248,7 @@ impl Model {
                 )));
             }
         };
-        Ok(self.saved.model.set_form(form, &mut self.saved.values)?)
+        Ok(self.saved.model.set_form(form, &mut self.saved.params)?)
     }
 
     fn __repr__(&self) -> String {
@@ -256,7 +257,7 @@ impl Model {
 }
 
 impl Model {
-    /// A spec says what the targets will be.
+    /// A spec says what the targets will be; pixels are taken as they are.
     fn without_targets(
         py: Python<'_>,
         data: &Data,
@@ -270,19 +271,53 @@ impl Model {
         let mut experiment = parse_json(spec)?;
         experiment.train.seed = seed;
         write_out_defaults(&mut experiment);
-        let (model, values) = run(py, threads, || Ok(experiment.initial_parameters(&data.images)?))?;
-        let preparation = Preparation { scaling: Scaling::of(&data.images), ..Preparation::default() };
-        let saved = SavedModel { model, values, class_names: Vec::new(), preparation, answer_rule: None };
+        let (model, params) = run(py, threads, || Ok(experiment.initial_parameters(&data.images)?))?;
+        let preparation = Preparation { scaling: Scaling::as_stored(&data.images), ..Preparation::default() };
+        let saved = FittedModel::new(model, params, Vec::new(), preparation)?;
         Ok(Self { saved, train: experiment.train, reasons: Vec::new() })
     }
 
-    fn of(saved: SavedModel) -> Self {
+    /// Images on the scale of those it was trained on.
+    pub fn images(&self, data: &Data) -> Images {
+        data.images.clone().with_scale(self.saved.preparation.scaling.scale())
+    }
+
+    /// The same with their targets.
+    pub fn dataset(&self, data: &Data) -> Outcome<Dataset> {
+        Ok(data.dataset()?.with_scale(self.saved.preparation.scaling.scale()))
+    }
+
+    fn of(saved: FittedModel) -> Self {
         Self { saved, train: TrainSpec::default(), reasons: Vec::new() }
     }
 }
 
-fn given(experiment: ExperimentSpec) -> Chosen {
-    Chosen { experiment, name: "spec".into(), reasons: Vec::new(), free_inducing: false, free_steps: false }
+/// An experiment of the catalogue, or a named model for the data; by default one chosen from them.
+fn by_name(
+    name: Option<&str>,
+    recipe: &str,
+    data: &Dataset,
+    seconds: Option<f64>,
+    in_steps: bool,
+) -> Outcome<ResolvedConfig> {
+    let recipe: Recipe = recipe.parse()?;
+    if let Some(experiment) = name.and_then(|name| Experiment::find(name).ok()) {
+        return Ok(given(experiment.minibatch_spec(recipe)?));
+    }
+    let (name, time) = (name.map(str::parse).transpose()?, seconds.map(duration).transpose()?);
+    let in_steps = in_steps || recipe == Recipe::Paper;
+    let name = name.or_else(|| preset::default_model(data, in_steps));
+    Ok(convgp_paper::choose(name, recipe, data, time)?)
+}
+
+fn given(experiment: ExperimentSpec) -> ResolvedConfig {
+    ResolvedConfig {
+        experiment,
+        name: "spec".into(),
+        decisions: Vec::new(),
+        free_inducing: false,
+        free_steps: false,
+    }
 }
 
 /// A model and its training, or a model alone.

@@ -10,7 +10,10 @@ use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 thread_local! {
     static POOL: RefCell<Option<Own>> = const { RefCell::new(None) };
@@ -45,6 +48,41 @@ fn pool(threads: usize) -> Outcome<Arc<ThreadPool>> {
         let pool = Arc::new(built.map_err(|e| Failure::Value(format!("{threads} threads: {e}")))?);
         *slot = Some(Own { process, threads, pool: Some(Arc::clone(&pool)) });
         Ok(pool)
+    })
+}
+
+/// Time between looks at Ctrl-C.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// [`run`], with an eye on Ctrl-C: it sets `interrupt`, which the work is to obey, and is what comes back.
+pub fn run_interruptible<T: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    interrupt: &AtomicBool,
+    work: impl FnOnce() -> Outcome<T> + Send,
+) -> Outcome<T> {
+    let pool = pool(threads.unwrap_or(0))?;
+    let (send, receive) = mpsc::channel();
+    let receive = Mutex::new(receive);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let result = catch_unwind(AssertUnwindSafe(|| pool.install(work)));
+            // The receiver waits for it, whatever Python raises meanwhile.
+            _ = send.send(result.unwrap_or_else(|payload| Err(Failure::of_panic(payload.as_ref()))));
+        });
+        let mut raised = None;
+        loop {
+            let received = py.detach(|| receive.lock().ok().map(|r| r.recv_timeout(PATIENCE)));
+            match received {
+                Some(Ok(result)) => return raised.map_or(result, Err),
+                Some(Err(RecvTimeoutError::Timeout)) => {}
+                _ => return Err(Failure::Value("the worker thread ended without a result".into())),
+            }
+            if let Err(error) = py.check_signals() {
+                interrupt.store(true, Ordering::SeqCst);
+                raised = Some(error.into());
+            }
+        }
     })
 }
 

@@ -10,7 +10,6 @@ use convgp::data::Images;
 use convgp::inspect::InspectError;
 use convgp::likelihood::{Marginals, Predictive};
 use convgp::metrics::{most_probable, nlpp};
-use convgp::model::Predictor;
 use convgp::rng::Rng;
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -86,7 +85,7 @@ impl Model {
         data: &Data,
         threads: Option<usize>,
     ) -> Outcome<MeanAndVariance<'py>> {
-        let Marginals { mean, var } = self.marginals(py, &data.images, threads)?;
+        let Marginals { mean, var } = self.marginals(py, &self.images(data), threads)?;
         let shape = [data.images.count(), self.saved.model.likelihood().latents()];
         Ok((array(py, mean, &shape)?, array(py, var, &shape)?))
     }
@@ -103,8 +102,7 @@ impl Model {
     ) -> Outcome<Array<'py>> {
         let numbers = run(py, threads, || {
             let engine = Fused::<f32>::default();
-            let joint =
-                Predictor::new(&self.saved.model, &engine, &self.saved.values)?.joint(&data.images)?;
+            let joint = self.saved.predictor(&engine)?.joint(&self.images(data))?;
             Ok(joint.sample(draws, &mut Rng::new(seed))?.concat())
         })?;
         let latents = self.saved.model.likelihood().latents();
@@ -114,10 +112,10 @@ impl Model {
     /// Mean of `-log p(y | x)` over images with targets.
     #[pyo3(signature = (data, *, threads=None))]
     fn nlpp(&self, py: Python<'_>, data: &Data, threads: Option<usize>) -> Outcome<f64> {
-        let dataset = data.dataset()?;
+        let dataset = self.dataset(data)?;
         run(py, threads, || {
             let engine = Fused::<f32>::default();
-            let predictor = Predictor::new(&self.saved.model, &engine, &self.saved.values)?;
+            let predictor = self.saved.predictor(&engine)?;
             Ok(nlpp(&predictor.log_density(&dataset)?))
         })
     }
@@ -125,15 +123,14 @@ impl Model {
 
 impl Model {
     fn predictive(&self, py: Python<'_>, data: &Data, threads: Option<usize>) -> Outcome<Predictive> {
-        let q = self.marginals(py, &data.images, threads)?;
-        let (model, values) = (&self.saved.model, &self.saved.values);
-        run(py, threads, || Ok(model.likelihood().predict(model.likelihood_theta(values), &q)))
+        let q = self.marginals(py, &self.images(data), threads)?;
+        let engine = Fused::<f32>::default();
+        run(py, threads, || Ok(self.saved.predictor(&engine)?.predict_from(&q)))
     }
 
     fn marginals(&self, py: Python<'_>, images: &Images, threads: Option<usize>) -> Outcome<Marginals> {
         let engine = Fused::<f32>::default();
-        let predictor =
-            run(py, threads, || Ok(Predictor::new(&self.saved.model, &engine, &self.saved.values)?))?;
+        let predictor = run(py, threads, || Ok(self.saved.predictor(&engine)?))?;
         let mut all = Marginals::default();
         let (mut start, mut size) = (0, CHUNK);
         while start < images.count() {

@@ -48,6 +48,7 @@ fn arrays<'py>(py: Python<'py>, data: &Dataset) -> Outcome<Arrays<'py>> {
     let shape = [data.len(), shape.height(), shape.width(), shape.channels()];
     let pixels = match data.images().pixels().view() {
         PixelView::U8(v) => PyArray1::from_slice(py, v).reshape(shape)?.into_any(),
+        PixelView::U16(v) => PyArray1::from_slice(py, v).reshape(shape)?.into_any(),
         PixelView::F32(v) => PyArray1::from_slice(py, v).reshape(shape)?.into_any(),
         PixelView::F64(v) => PyArray1::from_slice(py, v).reshape(shape)?.into_any(),
     };

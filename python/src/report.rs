@@ -4,7 +4,6 @@ use crate::data::Data;
 use crate::failure::Outcome;
 use crate::model::Model;
 use crate::pool::run;
-use convgp::metrics::Judged;
 use convgp_report::{CurvePoint, RunCurves};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -41,7 +40,7 @@ impl Report {
             nlpp,
         };
         let points: Vec<CurvePoint> = history.into_iter().map(point).collect();
-        let held_out = held_out.map(Data::dataset).transpose()?;
+        let held_out = held_out.map(|data| model.dataset(data)).transpose()?;
         let saved = &model.saved;
         run(py, threads, || {
             let mut report = convgp_report::Report::new(title);
@@ -51,10 +50,8 @@ impl Report {
             if !points.is_empty() {
                 report = report.run(RunCurves { name: title.into(), points });
             }
-            let judged = held_out
-                .map(|data| Judged::new("images given", &saved.model, &saved.values, data))
-                .transpose()?;
-            Ok(Self(report.trained(&saved.model, &saved.values, &saved.class_names, judged.as_ref())?))
+            let evaluation = held_out.map(|data| saved.evaluate("images given", data)).transpose()?;
+            Ok(Self(report.trained(saved, evaluation.as_ref())?))
         })
     }
 

@@ -5,11 +5,12 @@ use crate::data::Data;
 use crate::failure::{Failure, Outcome};
 use crate::model::Model;
 use crate::pool::run;
+use convgp::FittedModel;
 use convgp::cov::Fused;
-use convgp::data::Batch;
-use convgp::io::{SavedModel, parameter_shape};
+use convgp::data::{Batch, Dataset};
+use convgp::io::parameter_shape;
 use convgp::model::{Bound as Evidence, Workspace};
-use convgp::optim::Adam;
+use convgp::optim::{Adam, AdamState};
 use convgp::train::{QStep, TrainSpec, new_adam};
 use convgp::variational::Form;
 use numpy::PyArray1;
@@ -22,10 +23,9 @@ type Gradients<'py> = Bound<'py, PyDict>;
 type BoundParts = (f64, f64, f64);
 
 /// All of it as one batch, and the number of images the bound is about.
-fn batch(data: &Data, count: Option<usize>) -> Outcome<(Batch, usize)> {
-    let dataset = data.dataset()?;
+fn batch(dataset: &Dataset, count: Option<usize>) -> (Batch, usize) {
     let all: Vec<usize> = (0..dataset.len()).collect();
-    Ok((dataset.batch(&all), count.unwrap_or(dataset.len())))
+    (dataset.batch(&all), count.unwrap_or(dataset.len()))
 }
 
 fn parts(bound: &Evidence) -> BoundParts {
@@ -45,11 +45,11 @@ impl Model {
         draw: u64,
         threads: Option<usize>,
     ) -> Outcome<BoundParts> {
-        let SavedModel { model, values, .. } = &self.saved;
-        let (batch, count) = batch(data, count)?;
+        let FittedModel { model, params, .. } = &self.saved;
+        let (batch, count) = batch(&self.dataset(data)?, count);
         run(py, threads, || {
             let engine = Fused::<f32>::default();
-            Ok(parts(&model.elbo(&engine, values, &batch, count, draw, &mut Workspace::default())?))
+            Ok(parts(&model.elbo(&engine, params, &batch, count, draw, &mut Workspace::default())?))
         })
     }
 
@@ -63,12 +63,12 @@ impl Model {
         draw: u64,
         threads: Option<usize>,
     ) -> Outcome<(BoundParts, Gradients<'py>)> {
-        let SavedModel { model, values, .. } = &self.saved;
-        let (batch, count) = batch(data, count)?;
+        let FittedModel { model, params, .. } = &self.saved;
+        let (batch, count) = batch(&self.dataset(data)?, count);
         let (bound, grad) = run(py, threads, || {
             let mut ws = Workspace::default();
             let bound =
-                model.elbo_and_grad(&Fused::<f32>::default(), values, &batch, count, draw, &mut ws)?;
+                model.elbo_and_grad(&Fused::<f32>::default(), params, &batch, count, draw, &mut ws)?;
             Ok((bound, ws.grad))
         })?;
         let out = PyDict::new(py);
@@ -90,16 +90,16 @@ impl Model {
     ) -> Outcome<Vec<(Array<'py>, Vec<Array<'py>>, Vec<Bound<'py, PyArray1<f64>>>)>> {
         use convgp::cov::{Cov, Engine, Need};
         use convgp::linalg::Mat;
-        let SavedModel { model, values, .. } = &self.saved;
+        let FittedModel { model, params, .. } = &self.saved;
         model.check_images(data.images.shape())?;
         let all: Vec<usize> = (0..data.images.count()).collect();
-        let batch = Batch::of_images(&data.images, &all);
+        let batch = Batch::of_images(&self.images(data), &all);
         let found = run(py, threads, || {
             let engine = Fused::<f32>::default();
             let component = |c| {
                 let (mut kuu, mut cov) = (Mat::default(), Cov::default());
-                engine.kuu(c, values, &mut kuu);
-                engine.images(c, values, &batch, Need::Value, &mut Default::default(), &mut cov);
+                engine.kuu(c, params, &mut kuu);
+                engine.images(c, params, &batch, Need::Value, &mut Default::default(), &mut cov);
                 (kuu, cov)
             };
             Ok(model.components().iter().map(component).collect::<Vec<_>>())
@@ -118,10 +118,11 @@ impl Model {
 pub struct Stepper {
     spec: TrainSpec,
     adam: Adam,
+    moments: AdamState,
     ws: Workspace<Fused>,
     taken: u64,
     /// The last parameters that were evaluated without trouble.
-    good: Option<Vec<f64>>,
+    snapshot: Option<Vec<f64>>,
 }
 
 #[pymethods]
@@ -142,9 +143,10 @@ impl Stepper {
             other => return Err(Failure::Value(format!("q is {other:?}; it is \"natural\" or \"adam\""))),
         };
         spec.check()?;
-        model.saved.model.set_form(form, &mut model.saved.values)?;
-        let adam = new_adam(&spec.adam, &model.saved.model);
-        Ok(Self { spec, adam, ws: Workspace::default(), taken: 0, good: None })
+        model.saved.model.set_form(form, &mut model.saved.params)?;
+        let adam = new_adam(&spec.adam, &model.saved.model, &model.saved.params);
+        let moments = adam.initial_state();
+        Ok(Self { spec, adam, moments, ws: Workspace::default(), taken: 0, snapshot: None })
     }
 
     /// Steps taken.
@@ -154,7 +156,7 @@ impl Stepper {
     }
 
     /// One step on a minibatch of `count` images: one evaluation, then a natural step of size `gamma` and an Adam step of size `rate`.
-    /// A size of 0 leaves that step out; `None` is the size in the settings. Returns the bound before the step. Where it cannot be
+    /// A size of 0 leaves that step out; `None` is the size in the settings. Returns the bound, or the energy that the settings name, before the step. Where it cannot be
     /// computed, the parameters go back to those of the step before and the moments are forgotten.
     #[pyo3(signature = (model, data, count=None, *, rate=None, gamma=None, threads=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments
@@ -170,32 +172,33 @@ impl Stepper {
     ) -> Outcome<BoundParts> {
         let (rate, gamma) = (rate.unwrap_or(self.spec.adam.rate), gamma.unwrap_or(self.spec.natural.gamma));
         let natural = self.spec.q == QStep::Natural;
-        let SavedModel { model, values, .. } = &mut model.saved;
-        if natural != (model.variational().form() == Form::Natural) {
+        let dataset = model.dataset(data)?;
+        let FittedModel { model, params, .. } = &mut model.saved;
+        if natural != (params.form() == Form::Natural) {
             return Err(Failure::Value(
                 "the model's form has changed since the stepper was made; make a new one".into(),
             ));
         }
-        let (batch, count) = batch(data, count)?;
-        let Self { spec, adam, ws, taken, good } = self;
+        let (batch, count) = batch(&dataset, count);
+        let Self { spec, adam, moments, ws, taken, snapshot } = self;
         run(py, threads, || {
-            let bound = match model.elbo_and_grad(&Fused::<f32>::default(), values, &batch, count, *taken, ws)
-            {
+            let (engine, alpha) = (Fused::<f32>::default(), spec.objective.alpha());
+            let bound = match model.energy_and_grad(&engine, params, &batch, count, *taken, alpha, ws) {
                 Ok(bound) => bound,
                 Err(e) => {
-                    if let Some(good) = good {
-                        values.copy_from_slice(good);
+                    if let Some(snapshot) = snapshot {
+                        params.copy_from_slice(snapshot);
                     }
-                    adam.reset();
+                    moments.reset();
                     return Err(e.into());
                 }
             };
-            good.get_or_insert_default().clone_from(values);
+            *snapshot = Some(params.to_vec());
             if natural && gamma > 0.0 {
-                model.natural_step(gamma, spec.natural.limit(), ws, values);
+                model.natural_step(gamma, spec.natural.limit(), ws, params);
             }
             if rate > 0.0 {
-                adam.step(rate, values, &ws.grad);
+                adam.step(moments, rate, params, &ws.grad);
             }
             *taken += 1;
             Ok(parts(&bound))

@@ -31,7 +31,7 @@ def predictions(model, data):
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     X, y = convgp.rectangles(120, seed=5)
-    images, names = X.astype(np.float32) / 255.0, np.unique(y)
+    images, names = X.astype(np.float32) / 320.0, np.unique(y)
     np.savez(folder / "train.npz", images=images, labels=np.searchsorted(names, y))
     return folder, images, y, np.searchsorted(names, y)
 

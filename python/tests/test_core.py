@@ -35,11 +35,12 @@ def test_examples_in_the_documentation():
 @pytest.mark.parametrize(
     ("likelihood", "targets"),
     [
-        (core.Gaussian(0.3), VALUES),
+        (core.Gaussian(variance=0.3), VALUES),
         (core.Probit(1e-3), LABELS % 2),
         (core.Logit(), LABELS % 2),
         (core.RobustMax(3, learn_epsilon=True), LABELS),
         (core.Softmax(3), LABELS),
+        (core.Softmax(3, derivative="pathwise"), LABELS),
     ],
 )
 def test_gradients_are_those_of_the_bound(likelihood, targets):
@@ -114,7 +115,7 @@ def test_steps_move_what_they_should():
 
 
 def test_a_gaussian_model_needs_one_natural_step():
-    m = model(core.Gaussian(0.1))
+    m = model(core.Gaussian(variance=0.1))
     m.parameters.freeze("conv")
     stepper = core.Stepper(m)
     stepper.natural_step(IMAGES, VALUES, gamma=1.0)
@@ -128,9 +129,9 @@ def test_a_gaussian_model_needs_one_natural_step():
     [
         core.Component(core.Image(orbit=["flip-horizontal"]), core.RBF(lengthscale="median"), inducing=4),
         core.Component(core.Pixels(), core.Matern12() + core.Matern52(lengthscale=2.0), inducing=4),
-        core.Component(core.Image(), core.Additive("matern32"), inducing=4, white=1e-3),
+        core.Component(core.Image(), core.Additive(of="matern32"), inducing=4, white=1e-3),
         core.Component(core.Image(), core.RBF() * core.Matern32(), inducing=4, init="uniform"),
-        core.Component(core.Patches(3, located=True), core.RBF(), 4, location=core.Matern32(lengthscale=3.0)),
+        core.Component(core.Patches(3, location_aware=True), core.RBF(), 4, location=core.Matern32(lengthscale=3.0)),
         core.Component(core.Patches(3, contrast={"floor": 0.2}), core.RBF(), inducing=4),
         core.Component(core.Patches((3, 2), stride=(1, 2)), core.RBF(ard=True), inducing=4, init="k-means"),
     ],
@@ -177,3 +178,17 @@ def _nothing():
     import contextlib
 
     return contextlib.nullcontext()
+
+
+def test_steppers_follow_the_objective():
+    m, y = model(core.Probit()), LABELS % 2
+
+    def energy(alpha):
+        settings = {"objective": {"type": "power-ep", "alpha": alpha}}
+        return core.Stepper(m, "adam", settings).step(IMAGES, y, rate=0.0).elbo
+
+    bound = m.elbo(IMAGES, y).elbo
+    # Power means rise with the power.
+    assert bound < energy(0.5) < energy(1.0) and energy(1e-9) == pytest.approx(bound, rel=1e-5)
+    with pytest.raises(ValueError, match="`objective.alpha` is 2; it must be above 0 and at most 1"):
+        energy(2.0)

@@ -15,14 +15,14 @@ from convgp import ConvGPClassifier, ConvGPRegressor, core
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"model": "weigthed"}, "weigthed.*one of weighted, "),
+        ({"model": "weigthed"}, "weigthed.*one of .*weighted, "),
         ({"model": 3}, "name, the path of a TOML file, or a spec"),
         ({"model": {"components": []}}, "components"),
         ({"model": {"component": []}}, "component"),
         ({"model": "multi-channel"}, "one channel"),
         ({"recipe": "slow"}, "recipe `slow`.*fast, paper"),
-        ({"time": "soon"}, "time is 'soon'"),
-        ({"time": -1.0}, "time is -1.0"),
+        ({"time": "soon", "steps": None}, "time is 'soon'"),
+        ({"time": -1.0, "steps": None}, "time is -1.0"),
         ({"n_jobs": 0}, "n_jobs is 0"),
         ({"random_state": -1}, "seed"),
         ({"random_state": "x"}, "random_state"),
@@ -31,6 +31,9 @@ from convgp import ConvGPClassifier, ConvGPRegressor, core
         ({"inducing": 100_000}, "distinct views"),
         ({"patch": 12}, "12"),
         ({"batch_size": 0}, "batch_size"),
+        ({"steps": -1}, "steps is -1"),
+        ({"steps": 2.5}, "steps is 2.5"),
+        ({"time": "1s"}, "steps is 2 and time is '1s'"),
     ],
 )
 def test_settings(digits, settings, words):
@@ -60,6 +63,11 @@ def test_images(classifier, digits):
         classifier.predict(X[:, :, :8])
     with pytest.raises(ValueError, match="features"):
         classifier.predict(X.reshape(60, -1)[:, :80])
+    with pytest.raises(ValueError, match="one image of shape"):
+        classifier.predict(X[0])
+    with pytest.raises(ValueError, match="no images"):
+        classifier.predict(X[:0])
+    assert len(repr(classifier.explain(X[:1]))) < 500
     with pytest.raises(ValueError, match="NaN"):
         classifier.predict(np.full_like(X, np.nan))
     with pytest.raises(ValueError, match="one class"):
@@ -71,8 +79,15 @@ def test_images(classifier, digits):
 def test_pixels_on_another_scale():
     X, y = convgp.rectangles(60, seed=0)
     model = ConvGPClassifier("weighted", steps=1, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="same scale"):
-        model.predict(X.astype(float))
+    assert np.array_equal(model.predict(X.astype(float)), model.predict(X)), "the same numbers in another type"
+    for other in [X / 255.0, 257.0 * X]:
+        with pytest.raises(ValueError, match="another scale"):
+            model.predict(other)
+        with pytest.raises(ValueError, match="another scale"):
+            model.score(other, y)
+    unit = ConvGPClassifier("weighted", steps=1, random_state=0).fit(X / 255.0, y)
+    with pytest.raises(ValueError, match="from 0 to 255.*from 0 to 1"):
+        unit.predict(X)
 
 
 def test_nothing_is_fitted_yet(digits):

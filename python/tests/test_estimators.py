@@ -46,10 +46,10 @@ def test_results_depend_on_the_seed_alone(classifier, digits):
     assert not np.array_equal(other.predict_proba(X), classifier.predict_proba(X))
 
 
-def test_bytes_stand_for_fractions():
+def test_bytes_and_fractions_give_the_same_model():
     X, y = convgp.rectangles(60, seed=3)
     assert X.dtype == np.uint8 and set(y) == {"wide", "tall"}
-    fit = lambda images: ConvGPClassifier("weighted", steps=5, random_state=0).fit(images, y).predict_proba(X)  # noqa: E731
+    fit = lambda images: ConvGPClassifier("weighted", steps=5, random_state=0).fit(images, y).predict_proba(images)  # noqa: E731
     assert np.array_equal(fit(X), fit(X / 255.0))
 
 
@@ -59,7 +59,7 @@ def test_regression(regressor, waves):
     assert regressor.score(X, y) > 0.9 and np.all(sd > 0.0)
     assert np.array_equal(mean, regressor.predict(X))
     f, variance = regressor.predict_f(X)
-    assert f.shape == variance.shape == (60, 1) and np.all(np.sqrt(variance[:, 0]) < sd)
+    assert f.shape == variance.shape == (60, 1) and np.all(np.sqrt(variance[:, 0]) < sd / np.std(y)), "latents are standardised"
     draws = regressor.sample_f(X[:5], 400, random_state=0)
     assert draws.shape == (400, 5, 1)
     assert np.allclose(draws.mean(axis=0), f[:5], atol=5 * np.sqrt(variance[:5].max() / 400) + 1e-9)
@@ -253,3 +253,30 @@ def test_colour(digits):
     model = ConvGPClassifier("multi-channel", steps=3, inducing=6, random_state=0).fit(X, y)
     assert model.patch_weights_["conv"].shape == (3, 1, 6, 6) and model.predict_proba(X).shape == (24, 3)
     assert len(model.explain(X[:1])[0].parts) == 3
+
+
+def test_units_do_not_matter(digits):
+    X, y = digits
+    X = np.round(16.0 * (X - X.min()) / (X.max() - X.min()))
+    expected = None
+    for other in [X, X.astype(np.uint8), X.astype(np.uint16), X.astype(np.float16), 255.0 * X + 3.0, 1e-3 * X]:
+        for model in ["pooled", "weighted"]:
+            fitted = convgp.ConvGPClassifier(model, steps=20, random_state=0).fit(other, y)
+            p = fitted.predict_proba(other)
+            expected = expected or {}
+            np.testing.assert_allclose(p, expected.setdefault(model, p), atol=1e-4)
+
+
+def test_channels_first_and_grey_stored_as_colour(digits):
+    X, y = digits
+    draw = np.random.default_rng(2)
+    colour = X[..., None] * draw.random(3)
+    last = convgp.ConvGPClassifier("rbf", steps=5, random_state=0).fit(colour, y)
+    first = convgp.ConvGPClassifier("rbf", steps=5, random_state=0).fit(np.moveaxis(colour, -1, 1), y)
+    assert first.image_shape_ == last.image_shape_ == (9, 9, 3)
+    np.testing.assert_array_equal(first.predict_proba(np.moveaxis(colour, -1, 1)), last.predict_proba(colour))
+    grey = convgp.ConvGPClassifier("rbf", steps=5, random_state=0).fit(np.repeat(X[..., None], 3, axis=-1), y)
+    assert grey.image_shape_ == (9, 9, 1)
+    np.testing.assert_array_equal(grey.predict(np.repeat(X[..., None], 3, axis=-1)), grey.predict(X))
+    with pytest.raises(ValueError, match=r"\(9, 9, 3\)"):
+        grey.predict(colour)

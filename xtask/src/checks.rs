@@ -4,17 +4,21 @@ use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::Command;
 
-/// Format, lints, documentation.
+/// Documents, format, lints, documentation of the code.
 pub fn check() -> Result<()> {
+    crate::book::check()?;
+    crate::readme::check()?;
+    crate::python_spec::check()?;
     cargo(&["fmt", "--all", "--check"], &[])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"], &[])?;
     cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "--deny warnings")])
 }
 
-/// The checks, then every test of the workspace, doc-tests included, then reports in a browser, then the Python package.
+/// The checks, then every test of the workspace, doc-tests included, then the book, reports in a browser and the Python package.
 pub fn test() -> Result<()> {
     check()?;
     cargo(&["test", "--workspace"], &[])?;
+    crate::book::build()?;
     crate::browser::test()?;
     crate::python::test()
 }

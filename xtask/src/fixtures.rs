@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use convgp::cov::{Engine, Fused, Reference};
-use convgp_golden::{Fixture, GoldenError, Precision, Report, golden_files};
+use convgp::cov::{Fused, Reference};
+use convgp_golden::{GoldenError, Precision, Report, check_file, golden_files};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -21,15 +21,11 @@ pub enum EngineName {
 impl EngineName {
     fn check(self, file: &Path) -> Result<Report, GoldenError> {
         match self {
-            EngineName::Reference => check_with(&Reference, Precision::Double, file),
-            EngineName::FusedF64 => check_with(&Fused::<f64>::default(), Precision::Double, file),
-            EngineName::Fused => check_with(&Fused::<f32>::default(), Precision::Single, file),
+            EngineName::Reference => check_file(file, &Reference, Precision::Double),
+            EngineName::FusedF64 => check_file(file, &Fused::<f64>::default(), Precision::Double),
+            EngineName::Fused => check_file(file, &Fused::<f32>::default(), Precision::Single),
         }
     }
-}
-
-fn check_with<E: Engine>(engine: &E, precision: Precision, file: &Path) -> Result<Report, GoldenError> {
-    Fixture::read(file)?.check(engine, precision)
 }
 
 /// Checks every file and prints a line and a table for each; the exit code says whether all passed.

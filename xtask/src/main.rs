@@ -1,10 +1,13 @@
 //! `cargo xtask`: the project's own commands. Run without arguments for a list.
 
 mod bench;
+mod book;
 mod browser;
 mod checks;
 mod fixtures;
 mod python;
+mod python_spec;
+mod readme;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -21,8 +24,14 @@ struct Arguments {
 enum Command {
     /// Format, lints and documentation, warnings denied
     Check,
-    /// Everything CI runs: `check`, all tests and doc-tests, then reports in a browser and the Python package where there are those
+    /// Everything CI runs: `check`, all tests and doc-tests, then the book, reports in a browser and the Python package where there are those
     Test,
+    /// Check links and names in README and docs, and build the book where mdBook is there or can be installed
+    Book,
+    /// Write the tables of README and docs that come from committed records
+    Readme,
+    /// Write python/convgp/_spec_types.py, the specs of models as Python classes, from the Rust ones
+    PythonSpec,
     /// Write python/convgp/_convgp.pyi, the types of the native half of the Python package, from the code
     Stub,
     /// Compare with golden files (schema: fixtures/README.md); fails past the tolerances stated there
@@ -48,6 +57,9 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::Check => checks::check()?,
         Command::Test => checks::test()?,
+        Command::Book => book::check().and_then(|()| book::build())?,
+        Command::Readme => readme::write()?,
+        Command::PythonSpec => python_spec::write()?,
         Command::Stub => python::write_stub()?,
         Command::Fixtures { paths, engine } => return fixtures::run(&paths, engine),
         Command::Bench(options) => bench::run(&options)?,

@@ -7,6 +7,7 @@
 use convgp::cov::{Fused, Lane};
 use convgp::data::Dataset;
 use convgp::model::Workspace;
+use convgp::params::Params;
 use convgp::rng::Rng;
 use convgp::{Model, ModelSpec};
 
@@ -19,7 +20,7 @@ struct Case<'a> {
 }
 
 /// Bound and gradient, by parameter array.
-fn evaluate<T: Lane>(model: &Model, values: &[f64], data: &Dataset, batch: usize) -> (f64, Vec<f64>) {
+fn evaluate<T: Lane>(model: &Model, values: &Params, data: &Dataset, batch: usize) -> (f64, Vec<f64>) {
     let mut ws = Workspace::<Fused<T>>::default();
     let batch = data.batch(&(0..batch).collect::<Vec<_>>());
     let bound = model.elbo_and_grad(&Fused::default(), values, &batch, data.len(), 0, &mut ws).unwrap();

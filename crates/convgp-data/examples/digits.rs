@@ -25,11 +25,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "#,
     )?;
     let engine = Fused::<f32>::default();
-    let (mut model, values) = Model::new(&spec, Some(train.images()), &mut Rng::new(0))?;
+    let (model, values) = Model::new(&spec, Some(train.images()), &mut Rng::new(0))?;
     let plan = TrainSpec { steps: 200, batch_size: 100, ..TrainSpec::default() };
-    let mut trainer = Trainer::new(&mut model, &engine, &train, &plan, values)?;
+    let mut trainer = Trainer::new(&model, &engine, &train, &plan, values)?;
     trainer.run(|_| Control::Continue, &mut [])?;
-    let values = trainer.into_values();
+    let values = trainer.into_params();
 
     let predictor = Predictor::new(&model, &engine, &values)?;
     let error = error_rate(&predictor.predict(test.images())?, test.targets()).unwrap_or(f64::NAN);

@@ -7,17 +7,30 @@ use convgp::data::{Dataset, Images, Targets};
 
 use crate::error::{Error, Place, Result};
 use crate::loaded::{Labels, Loaded, Raw, RawSplit, Split};
-use crate::options::{OpenOptions, TargetKind};
+use crate::options::{Colour, OpenOptions, TargetKind};
 use crate::subset::{class_indices, limit_balanced, subset_classes};
 use crate::transform;
 
-/// More classes than this are surely numbers that are no classes.
-const MAX_CLASSES: usize = 10_000;
+/// More whole numbers than this, few of them twice, are no classes.
+const MANY_CLASSES: usize = 100;
 
 /// Builds the data set.
 pub(crate) fn assemble(path: &Path, mut raw: Raw, options: &OpenOptions) -> Result<Loaded> {
     raw.splits.sort_by_key(|s| s.kind);
-    let names = settle_labels(&mut raw, options)?;
+    if options.colour != Colour::Rgb
+        && transform::drop_idle_channels(&mut raw.splits)
+        && !raw.splits.is_empty()
+    {
+        raw.notes.push("images are grey stored as RGB: one channel was kept".into());
+    }
+    let mut names = settle_labels(&mut raw, options)?;
+    if !names.is_empty() {
+        let new = options.known_classes.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>();
+        names.extend(new);
+        if let [only] = names.as_slice() {
+            return Err(Error::OneClass { path: path.display().to_string(), class: only.clone() });
+        }
+    }
     let mut splits = Vec::new();
     for split in raw.splits {
         let split = transform::apply(split, options)?;
@@ -144,27 +157,47 @@ fn name_classes(raw: &mut Raw, options: &OpenOptions) -> Result<()> {
     Ok(())
 }
 
-/// Class names, after checking that every label has one.
+/// Class names. Where the data do not say them, classes are the distinct labels of all splits, in numerical order.
 fn check_classes(raw: &mut Raw, options: &OpenOptions) -> Result<Vec<String>> {
-    let largest = raw.splits.iter().flat_map(|s| indices(&s.labels)).copied().max().unwrap_or(0);
-    let known = raw.class_names.as_ref().map(Vec::len).or(options.class_count);
-    let classes = known.unwrap_or_else(|| (largest.max(1) as usize).saturating_add(1).min(MAX_CLASSES));
+    let used: BTreeSet<i64> = raw.splits.iter().flat_map(|s| indices(&s.labels)).copied().collect();
+    let counted = || options.class_count.map(|count| (0..count).map(|c| c.to_string()).collect());
+    let Some(names) = raw.class_names.clone().or_else(counted) else { return number_classes(raw, &used) };
     for split in &raw.splits {
-        let outside = |l: &i64| !(0..classes as i64).contains(l);
+        let outside = |l: &i64| !(0..names.len() as i64).contains(l);
         if let Some(image) = indices(&split.labels).iter().position(outside) {
             return Err(Error::LabelOutOfRange {
                 file: split.file.clone(),
                 place: Place::Image(image),
                 label: indices(&split.labels)[image].to_string(),
-                classes,
+                classes: names.len(),
             });
         }
     }
-    let used: BTreeSet<i64> = raw.splits.iter().flat_map(|s| indices(&s.labels)).copied().collect();
-    if used.len() < classes {
-        raw.notes.push(format!("{} of {classes} classes have no image", classes - used.len()));
+    if used.len() < names.len() {
+        raw.notes.push(format!("{} of {} classes have no image", names.len() - used.len(), names.len()));
     }
-    Ok(raw.class_names.clone().unwrap_or_else(|| (0..classes).map(|c| c.to_string()).collect()))
+    Ok(names)
+}
+
+/// The distinct labels become 0, 1, ...; their names are the labels.
+fn number_classes(raw: &mut Raw, used: &BTreeSet<i64>) -> Result<Vec<String>> {
+    let images: usize = raw.splits.iter().map(|s| s.labels.len()).sum();
+    if used.len() > MANY_CLASSES && 2 * used.len() > images {
+        let file = raw.splits[0].file.clone();
+        return Err(Error::TooManyClasses { file, classes: used.len(), images });
+    }
+    let order: Vec<i64> = used.iter().copied().collect();
+    for split in &mut raw.splits {
+        if let Labels::Index(labels) = &mut split.labels {
+            labels.iter_mut().for_each(|l| *l = order.partition_point(|known| known < l) as i64);
+        }
+    }
+    if order.iter().enumerate().any(|(i, &label)| i as i64 != label) {
+        let some: Vec<String> = order.iter().take(4).map(i64::to_string).collect();
+        let more = if order.len() > 4 { ", ..." } else { "" };
+        raw.notes.push(format!("the {} classes are the labels {}{more}", order.len(), some.join(", ")));
+    }
+    Ok(order.iter().map(i64::to_string).collect())
 }
 
 fn indices(labels: &Labels) -> &[i64] {

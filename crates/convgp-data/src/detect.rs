@@ -24,8 +24,25 @@ fn unknown(path: &Path, reason: String) -> Error {
     Error::UnknownFormat { path: path.display().to_string(), reason }
 }
 
-/// A few words about a folder nobody recognised.
+/// Why nobody recognised a folder, in a few words.
 fn describe(dir: &Path) -> String {
+    let (files, folders) = (files_in(dir).unwrap_or_default(), folders_in(dir).unwrap_or_default());
+    let images = files.iter().filter(|f| is_image_name(f)).count();
+    if images > 0 && folders.is_empty() {
+        return format!(
+            "its {images} images lie in one folder, and nothing says their classes; put them into one folder per class, or \
+             list them in metadata.csv (file_name,label)"
+        );
+    }
+    let inner: Vec<PathBuf> = folders.iter().flat_map(|f| files_in(f).unwrap_or_default()).collect();
+    if inner.is_empty() && !folders.is_empty() {
+        let some: Vec<String> = folders.iter().take(4).map(|f| name_of(f)).collect();
+        return format!("its folders ({}) hold no files", some.join(", "));
+    }
+    if let Some(odd) = inner.first().filter(|_| !inner.iter().any(|f| is_image_name(f))) {
+        let endings = crate::formats::folder::IMAGE_ENDINGS.join(", ");
+        return format!("no file in its folders ends like an image ({endings}); there is {}", odd.display());
+    }
     let names: Vec<String> = std::fs::read_dir(dir)
         .map(|entries| {
             entries.flatten().take(6).map(|e| e.file_name().to_string_lossy().into_owned()).collect()

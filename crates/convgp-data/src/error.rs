@@ -114,6 +114,11 @@ pub enum Error {
     #[error("both {first} and {second} would be the {split} split. Name one file instead of the folder")]
     Ambiguous { first: String, second: String, split: String },
 
+    #[error(
+        "{file}: both {first} and {second} may belong to it. Move one away, or name them alike (x_train.npy, y_train.npy)"
+    )]
+    Partners { file: String, first: String, second: String },
+
     #[error("{file}: {what} is not supported. {hint}")]
     Unsupported { file: String, what: String, hint: &'static str },
 
@@ -124,6 +129,18 @@ pub enum Error {
 
     #[error("{path}: none of the {} files could be read as an image; the first: {}: {}", skipped.len(), skipped[0].0, skipped[0].1)]
     NothingReadable { path: String, skipped: Vec<(String, String)> },
+
+    #[error(
+        "{path}: all images have the label {class:?}; classification needs at least 2. If another column is the label, name it \
+         (--label-column); for real-valued targets ask for them (--targets real)"
+    )]
+    OneClass { path: String, class: String },
+
+    #[error(
+        "{file}: {classes} different labels for {images} images are no classes. For real-valued targets ask for them \
+         (--targets real); if another column is the label, name it (--label-column)"
+    )]
+    TooManyClasses { file: String, classes: usize, images: usize },
 
     #[error("class {asked:?} is not in the data; there are {available:?}")]
     UnknownClass { asked: String, available: Vec<String> },
@@ -140,8 +157,9 @@ pub enum Error {
     UnknownDataset { name: String, known: String },
 
     #[error(
-        "{name} is not on this machine; looked in {}. Fetch it with `convgp data get {name}`, or set CONVGP_DATA to a \
-         folder that has it", .looked_in.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
+        "{name} is not on this machine; {}. Fetch it with `convgp data get {name}`, or set CONVGP_DATA to a \
+         folder that has it",
+        looked_in_text(looked_in)
     )]
     NotInstalled { name: String, looked_in: Vec<PathBuf> },
 
@@ -150,6 +168,16 @@ pub enum Error {
 
     #[error("{file}: {source}")]
     Data { file: String, source: DataError },
+}
+
+fn looked_in_text(folders: &[PathBuf]) -> String {
+    match folders {
+        [] => "there is no folder to look in, as neither CONVGP_DATA nor the home folder is set".into(),
+        _ => format!(
+            "looked in {}",
+            folders.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
+        ),
+    }
 }
 
 impl Error {

@@ -1,7 +1,8 @@
 //! Image data sets for convgp: readers for the usual formats, generators, and the small tools around them.
 //!
-//! [`open()`] reads whatever a path holds into a [`Loaded`]; [`generate`] makes data, [`strange`] images that are none; [`sample`] has a few hundred real
-//! digits built in; [`registry`] knows data sets by name and, with the feature `download`, `download::get` fetches them.
+//! [`open()`] reads whatever a path holds into a [`Loaded`]; [`generate`] makes data, [`out_of_distribution`] images of
+//! no data set; [`sample`] has a few hundred real digits built in; [`registry`] knows data sets by name and, with the
+//! feature `download`, `download::get` fetches them.
 //!
 //! Nothing is ever unpacked to disk, memory is capped ([`OpenOptions::memory_cap`]), and every [`Error`] names the file
 //! and the place.
@@ -17,11 +18,11 @@ pub mod inspect;
 mod loaded;
 mod open;
 mod options;
+pub mod out_of_distribution;
 pub mod provenance;
 pub mod registry;
 pub mod sample;
 mod source;
-pub mod strange;
 mod subset;
 mod transform;
 pub mod write;

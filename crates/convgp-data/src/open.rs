@@ -12,9 +12,10 @@ use crate::formats::{cifar, files_in, folder, idx, metadata, npy, table};
 use crate::loaded::{Format, Loaded, Raw, Skipped};
 use crate::options::OpenOptions;
 use crate::registry;
+use crate::sample;
 use crate::source::Budget;
 
-/// Reads a data set: a file, a folder, or the name of a registered set such as `mnist`.
+/// Reads a data set: a file, a folder, the name of a registered set such as `mnist`, or `sample`, which is built in.
 ///
 /// The format is recognised from names and first bytes. All splits have the same image shape and classes.
 ///
@@ -29,6 +30,9 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Loaded> {
     let path = path.as_ref();
     if !path.exists() && registry::find(&path.to_string_lossy()).is_some() {
         return registry::open_named(&path.to_string_lossy(), None, options);
+    }
+    if !path.exists() && path.as_os_str() == sample::NAME {
+        return assemble(path, sample::raw(options), options);
     }
     if !path.exists() {
         let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
@@ -92,9 +96,8 @@ pub fn read_images(paths: &[PathBuf], options: &OpenOptions) -> Result<ImageFile
     let group = vec![files.iter().cloned().map(Encoded::File).collect()];
     let place = paths.first().map_or(Path::new("."), |p| p.as_path());
     let mut decoded = decode_all(place, &group, options, &Budget::new(options.memory_cap))?;
-    let pixels = decoded.pixels.pop().unwrap_or_default();
-    let images =
-        Images::new(decoded.shape, Pixels::U8(pixels)).map_err(Error::data(&place.display().to_string()))?;
+    let pixels = decoded.pixels.pop().unwrap_or(Pixels::U8(Vec::new()));
+    let images = Images::new(decoded.shape, pixels).map_err(Error::data(&place.display().to_string()))?;
     let paths = decoded.kept.iter().flatten().map(|&i| files[i].clone()).collect();
     Ok(ImageFiles { images, paths, skipped: decoded.skipped, notes: decoded.notes })
 }

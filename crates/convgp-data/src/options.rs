@@ -66,6 +66,8 @@ pub struct OpenOptions {
     pub targets: TargetKind,
     /// Number of classes when the files do not tell; labels beyond are an error.
     pub class_count: Option<usize>,
+    /// Classes there are in any case, such as those of a model, whether the data have images of them or not.
+    pub known_classes: Vec<String>,
     /// Column with the label in tables and Parquet files: a name, or a number from 0.
     pub label_column: Option<String>,
     /// Shape of flat images in tables and arrays, when they are not square and grey.
@@ -89,6 +91,7 @@ impl Default for OpenOptions {
             splits: Vec::new(),
             targets: TargetKind::Auto,
             class_count: None,
+            known_classes: Vec::new(),
             label_column: None,
             image_shape: None,
             seed: 0,

@@ -13,7 +13,7 @@ use convgp::data::Batch;
 use convgp::likelihood::Predictive;
 use convgp::linalg::Mat;
 use convgp::model::{Bound, Jitter, Predictor, Workspace};
-use convgp::variational::Form;
+use convgp::params::{Form, Params};
 
 type Result<T> = std::result::Result<T, GoldenError>;
 
@@ -24,9 +24,7 @@ fn element<'n, 'a>(list: &'n [Node<'a>], i: usize, parent: &Node, field: &str) -
 
 impl Fixture {
     /// Evaluates the model with `engine` and compares every array of the file.
-    pub fn check<E: Engine>(mut self, engine: &E, precision: Precision) -> Result<Report> {
-        let file = std::mem::take(&mut self.file);
-        let root = Node::root(&file);
+    pub fn check<E: Engine>(mut self, root: &Node, engine: &E, precision: Precision) -> Result<Report> {
         let batch = self.data.batch(&(0..self.data.len()).collect::<Vec<_>>());
         let mut ws = Workspace::default();
         let bound = self.evaluate(engine, &self.values, &batch, &mut ws)?;
@@ -36,7 +34,7 @@ impl Fixture {
         self.model_gradients(&root.get("grads")?, &ws.grad, &mut found)?;
         self.other_gradients(&root.get("grads")?, &ws.grad, &mut found)?;
         self.predictions(&root.get("outputs")?, engine, &mut found)?;
-        let condition = self.condition(&root)?;
+        let condition = self.condition(root)?;
         if let Some(step) = root.find("natural_gradient_step") {
             self.natural_step(&step, engine, &batch, &mut found)?;
         }
@@ -46,11 +44,11 @@ impl Fixture {
     fn evaluate<E: Engine>(
         &self,
         engine: &E,
-        values: &[f64],
+        params: &Params,
         batch: &Batch,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
-        self.model.elbo_and_grad(engine, values, batch, self.num_data, 0, ws).at("outputs.elbo")
+        self.model.elbo_and_grad(engine, params, batch, self.num_data, 0, ws).at("outputs.elbo")
     }
 
     fn covariances<E: Engine>(&self, outputs: &Node, ws: &Workspace<E>, found: &mut Found) -> Result<()> {

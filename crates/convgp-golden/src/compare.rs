@@ -64,7 +64,7 @@ pub fn condition(k: Mat) -> f64 {
     factor.zero_upper();
     let (mut lower, mut inverse) = (Mat::zeros(m, m), Mat::zeros(m, m));
     linalg::invert_lower(lower.view_mut(), factor.view());
-    linalg::gemm(inverse.view_mut(), linalg::Into::Set, 1.0, lower.view().transpose(), lower.view());
+    linalg::gemm(inverse.view_mut(), linalg::Accumulate::Set, 1.0, lower.view().transpose(), lower.view());
     norm * one_norm(&inverse)
 }
 

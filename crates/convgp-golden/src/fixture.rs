@@ -7,26 +7,24 @@ use crate::likelihood::read_likelihood;
 use crate::node::Node;
 use crate::posterior::write_q;
 use crate::views::read_views;
-use convgp::component::ComponentParts;
+use convgp::component::{ComponentParts, ImageNorm};
 use convgp::data::{Dataset, ImageShape, Images, Pixels};
 use convgp::likelihood::LikelihoodSpec;
 use convgp::model::{Jitter, PosteriorSpec, Weights};
+use convgp::params::Params;
 use convgp::variational::Structure;
 use convgp::views::Views;
 use convgp::{Model, ModelSpec};
-use serde_json::Value;
-use std::path::Path;
 use std::sync::Arc;
 
-/// A golden file and the model it describes.
+/// A model with a posterior, as a golden file describes it.
 ///
 /// Neighbouring components of the file that share kernel and inducing inputs become one component with several
 /// responses; other sharing is undone (each component has its own copy) and gradients are summed when compared.
 #[derive(Debug)]
 pub struct Fixture {
-    pub(crate) file: Value,
     pub(crate) model: Model,
-    pub(crate) values: Vec<f64>,
+    pub(crate) values: Params,
     pub(crate) data: Dataset,
     pub(crate) num_data: usize,
     /// What the model's components were made from.
@@ -61,35 +59,25 @@ impl Entry {
 }
 
 impl Fixture {
-    /// Reads a file and builds its model.
-    pub fn read(path: &Path) -> Result<Self, GoldenError> {
-        Self::parse(&std::fs::read_to_string(path)?)
-    }
-
-    /// The same from the text of a file.
-    pub fn parse(text: &str) -> Result<Self, GoldenError> {
-        let file: Value = serde_json::from_str(text)?;
-        let root = Node::root(&file);
-        let schema = root.get("schema")?;
-        if schema.whole()? != 1 {
-            return Err(schema.refuse(format!("is {}; only 1 is known", schema.whole()?)));
-        }
+    /// Builds the model of a file.
+    pub fn new(root: &Node) -> Result<Self, GoldenError> {
         let image = image_shape(&root.get("image")?)?;
         let x = root.get("X")?;
         let images = x.list()?.len();
         let pixels = Pixels::F64(x.array(&[images, image.len()])?);
         let entries = root.get("components")?.list()?;
-        let entries = entries.iter().map(|c| read_entry(&root, c, image)).collect::<Result<Vec<_>, _>>()?;
+        let entries = entries.iter().map(|c| read_entry(root, c, image)).collect::<Result<Vec<_>, _>>()?;
         let latents = root.get("q_mu")?.list()?.len();
-        let (likelihood, targets) = read_likelihood(&root, latents, images)?;
+        let (likelihood, targets) = read_likelihood(root, latents, images)?;
         let spec = ModelSpec {
             image,
             likelihood: LikelihoodSpec::gaussian(), // not used: the real one is handed over
-            posterior: posterior(&root)?,
+            posterior: posterior(root)?,
             jitter: Jitter::Absolute(root.get("jitter")?.number()?),
+            augmentation: None,
             components: Vec::new(),
         };
-        let (parts, sources, places) = join(&root, &entries)?;
+        let (parts, sources, places) = join(root, &entries)?;
         let (model, mut values) = Model::from_parts(spec, parts, likelihood).at("components")?;
         for (entry, &(component, response)) in entries.iter().zip(&places) {
             let slot = model.components()[component].responses()[response].weights_slot();
@@ -97,14 +85,14 @@ impl Fixture {
                 slot.of_mut(&mut values).copy_from_slice(weights);
             }
         }
-        write_q(&root, model.variational(), &mut values)?;
+        write_q(root, model.variational(), &mut values)?;
         let num_data = root.get("n_data")?.whole()?;
         let data = Images::new(image, pixels).and_then(|images| Dataset::new(images, targets)).at("X")?;
-        Ok(Self { model, values, data, num_data, sources, places, file })
+        Ok(Self { model, values, data, num_data, sources, places })
     }
 }
 
-fn image_shape(node: &Node) -> Result<ImageShape, GoldenError> {
+pub(crate) fn image_shape(node: &Node) -> Result<ImageShape, GoldenError> {
     let channels = node.find("channels").map_or(Ok(1), |c| c.whole())?;
     ImageShape::new(node.get("height")?.whole()?, node.get("width")?.whole()?, channels).at(node.path())
 }
@@ -116,7 +104,7 @@ fn posterior(root: &Node) -> Result<PosteriorSpec, GoldenError> {
         "mean_field" => Structure::MeanField,
         other => return Err(form.refuse(format!("is `{other}`; expected `full` or `mean_field`"))),
     };
-    Ok(PosteriorSpec { structure, whiten: root.get("whiten")?.truth()? })
+    Ok(PosteriorSpec { structure, whiten: root.get("whiten")?.truth()?, rank: None })
 }
 
 fn read_entry(root: &Node, node: &Node, image: ImageShape) -> Result<Entry, GoldenError> {
@@ -161,6 +149,8 @@ fn join(root: &Node, entries: &[Entry]) -> Result<Joined, GoldenError> {
             kernel,
             views: same.iter().map(|e| e.views.clone()).collect(),
             weights: if first.weights.is_some() { Weights::Learned } else { Weights::Ones },
+            pooling: None,
+            image_norm: ImageNorm::None,
             normalise: false,
             white: None,
             z,

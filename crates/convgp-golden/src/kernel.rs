@@ -3,7 +3,7 @@
 use crate::GoldenError;
 use crate::error::At;
 use crate::node::Node;
-use convgp::kernel::{Additive, Dims, Kernel, Product, RADIALS, RadialFn, Rbf, Stationary, Sum};
+use convgp::kernel::{Additive, Dims, Family, Kernel, Product, RadialFn, Rbf, Stationary, Sum};
 use std::sync::Arc;
 
 /// A kernel and, for each parameter field of the file, the places of its numbers among the kernel's parameters.
@@ -31,10 +31,10 @@ pub fn read_kernel(node: &Node, len: usize) -> Result<ReadKernel, GoldenError> {
         "rbf_located" => located(node, len),
         name => {
             let family = name.strip_suffix("_ard").unwrap_or(name);
-            let Some((_, radial)) = RADIALS.iter().find(|(known, _)| *known == family) else {
+            let Some(known) = Family::ALL.iter().find(|known| known.name() == family) else {
                 return Err(kind.refuse(format!("is `{name}`, which the schema does not have")));
             };
-            stationary(node, *radial, name != family, len)
+            stationary(node, known.radial(), name != family, len)
         }
     }
 }

@@ -79,8 +79,16 @@ impl Likelihood for GivenDraws {
     fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
         self.softmax.check_targets(targets)
     }
-    fn expect(&self, _theta: &[f64], q: &Marginals, targets: &Targets, _draw: u64, out: &mut Expectations) {
-        self.softmax.expect_with(&self.eps, q, targets, out);
+    fn expect_power(
+        &self,
+        alpha: f64,
+        _theta: &[f64],
+        q: &Marginals,
+        targets: &Targets,
+        _draw: u64,
+        out: &mut Expectations,
+    ) {
+        self.softmax.expect_with(alpha, &self.eps, q, targets, out);
     }
     fn predict(&self, _theta: &[f64], q: &Marginals) -> Predictive {
         self.softmax.predict_with(&self.eps, q)

@@ -15,7 +15,7 @@ pub fn read_views(node: &Node, image: ImageShape) -> Result<Arc<dyn Views>, Gold
         "patches" => Arc::new(windows(node, channels(&node.get("channels")?)?, image)?),
         "patches_located" => {
             let channels = node.find("channels").map_or(Ok(Channels::All), |c| channels(&c))?;
-            Arc::new(windows(node, channels, image)?.located())
+            Arc::new(windows(node, channels, image)?.location_aware())
         }
         "orbit" => Arc::new(orbit(node, image)?),
         other => return Err(kind.refuse(format!("is `{other}`, which the schema does not have"))),

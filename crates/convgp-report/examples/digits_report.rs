@@ -10,7 +10,7 @@ use convgp::model::Predictor;
 use convgp::rng::Rng;
 use convgp::train::{Control, Observer, TrainSpec, Trainer, Trigger};
 use convgp::{Model, ModelSpec};
-use convgp_data::strange::{blank, noise};
+use convgp_data::out_of_distribution::{blank, noise};
 use convgp_report::{CurvePoint, Evaluation, ModelView, Outliers, Report, RunCurves};
 use std::error::Error;
 
@@ -49,16 +49,15 @@ pub fn report(
     test: &Dataset,
 ) -> Result<Report, Box<dyn Error>> {
     let engine = Fused::<f32>::default();
-    let (mut model, values) =
-        Model::new(&ModelSpec::from_toml(spec)?, Some(train.images()), &mut Rng::new(0))?;
+    let (model, values) = Model::new(&ModelSpec::from_toml(spec)?, Some(train.images()), &mut Rng::new(0))?;
     let mut points = Vec::new();
-    let mut trainer = Trainer::new(&mut model, &engine, train, plan, values)?;
-    let measure = Observer::new(Trigger::Steps((plan.steps / 10).max(1)), |moment| {
-        let predictor = Predictor::new(moment.model, &engine, moment.values)?;
+    let mut trainer = Trainer::new(&model, &engine, train, plan, values)?;
+    let measure = Observer::new(Trigger::Steps((plan.steps / 10).max(1)), |context| {
+        let predictor = Predictor::new(context.model, &engine, context.params)?;
         points.push(CurvePoint {
-            step: moment.report.step,
-            seconds: moment.elapsed.as_secs_f64(),
-            bound: Some(moment.report.bound.elbo),
+            step: context.report.step,
+            seconds: context.elapsed.as_secs_f64(),
+            bound: context.report.bound.and_then(|b| b.elbo()),
             error: error_rate(&predictor.predict(test.images())?, test.targets()),
             rmse: None,
             nlpp: Some(nlpp(&predictor.log_density(test)?)),
@@ -66,7 +65,7 @@ pub fn report(
         Ok(())
     });
     trainer.run(|_| Control::Continue, &mut [measure])?;
-    let values = trainer.into_values();
+    let values = trainer.into_params();
 
     let predictor = Predictor::new(&model, &engine, &values)?;
     let explainer = Explainer::new(&predictor)?;

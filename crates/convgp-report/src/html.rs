@@ -39,7 +39,7 @@ pub(crate) fn page(report: &Report, drawings: &[Drawing]) -> Result<String, Repo
         push_table(&mut body, "numbers", &[], rows.into_iter().map(Vec::from));
     }
     if !report.outliers.is_empty() {
-        body.push_str("<h2>Strange images</h2>\n");
+        body.push_str("<h2>Out-of-distribution images</h2>\n");
         push_table(
             &mut body,
             "scores",

@@ -16,7 +16,7 @@
 //! | `png` | SVG to PNG with a font of its own, so that no machine needs one |
 //! | `html` | the page |
 //!
-//! How to read each figure: `docs/report.md`.
+//! How to read each figure: `docs/guide/report.md`.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! How well strange images are told from ordinary ones, by several scores.
+//! How well out-of-distribution images are told from ordinary ones, by several scores.
 
 use crate::ReportError;
 use convgp::inspect::Uncertainty;
@@ -42,19 +42,19 @@ impl Score {
     }
 }
 
-/// One strange data set against the ordinary one.
+/// One out-of-distribution data set against the ordinary one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outliers {
-    /// What the strange images are.
+    /// What the out-of-distribution images are.
     pub name: String,
     /// Every score's separation.
     pub rows: Vec<(Score, Separation)>,
 }
 
 impl Outliers {
-    /// Compares the scores of strange images with those of ordinary ones.
-    pub fn new(name: &str, ordinary: &Uncertainty, strange: &Uncertainty) -> Result<Self, ReportError> {
-        let row = |s: Score| Ok((s, separation(s.of(ordinary), s.of(strange))?));
+    /// Compares the scores of out-of-distribution images with those of ordinary ones.
+    pub fn new(name: &str, ordinary: &Uncertainty, unusual: &Uncertainty) -> Result<Self, ReportError> {
+        let row = |s: Score| Ok((s, separation(s.of(ordinary), s.of(unusual))?));
         Ok(Self {
             name: name.into(),
             rows: Score::ALL.into_iter().map(row).collect::<Result<_, ReportError>>()?,

@@ -44,7 +44,7 @@ impl Report {
         self.model = Some(model);
         self
     }
-    /// Adds a comparison with strange images.
+    /// Adds a comparison with out-of-distribution images.
     pub fn outliers(mut self, outliers: Outliers) -> Self {
         self.outliers.push(outliers);
         self

@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use convgp::component::ComponentParts;
+use convgp::component::{ComponentParts, ImageNorm};
 use convgp::cov::Reference;
 use convgp::data::{Dataset, ImageShape, Images, Pixels, Targets};
 use convgp::kernel::{Dims, Kernel, KernelError, Radial, Stationary, check_kernel};
@@ -78,6 +78,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             kernel,
             views: vec![Arc::new(windows)],
             weights: Weights::Learned,
+            pooling: None,
+            image_norm: ImageNorm::None,
             normalise: true,
             white: None,
             z: (0..8 * 6).map(|_| rng.uniform()).collect(),
@@ -87,6 +89,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             likelihood: LikelihoodSpec::probit(),
             posterior: PosteriorSpec::default(),
             jitter: Jitter::default(),
+            augmentation: None,
             components: Vec::new(), // made by hand above
         };
         let likelihood = spec.likelihood.build()?;

@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use convgp::component::ComponentParts;
+use convgp::component::{ComponentParts, ImageNorm};
 use convgp::cov::Reference;
 use convgp::data::{Dataset, ImageShape, Images, Pixels, Targets};
 use convgp::kernel::{Dims, Rbf, Stationary};
@@ -80,6 +80,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kernel: Arc::new(Stationary::new(&Rbf, Dims::all(9), 1.0, 1.0)),
         views: vec![Arc::new(views)],
         weights: Weights::Learned,
+        pooling: None,
+        image_norm: ImageNorm::None,
         normalise: false,
         white: None,
         z: (0..10 * 9).map(|_| rng.uniform()).collect(),
@@ -89,6 +91,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         likelihood: LikelihoodSpec::gaussian(),
         posterior: PosteriorSpec::default(),
         jitter: Jitter::default(),
+        augmentation: None,
         components: Vec::new(), // made by hand above
     };
     let likelihood = spec.likelihood.build()?;

@@ -1,13 +1,46 @@
 //! A component of the model as data: a base kernel, inducing inputs, and one or more responses.
 //!
 //! `f(x) = sum_p w_p g(x[p])`, `g ~ GP(0, k_g)`, with inducing outputs `u_m = g(z_m)`. A multi-channel component has
-//! several responses: they share the kernel and `z`, each has its own function `g` and block of inducing outputs.
+//! several responses: they share the kernel and `z`, each has its own function `g` and block of inducing outputs. So has
+//! a pooled one, whose responses are the windows of a grid ([`Pooling`]).
+
+mod norm;
+mod pooling;
+
+pub use norm::ImageNorm;
+pub use pooling::Pooling;
 
 use crate::kernel::{Kernel, parameter_count};
-use crate::model::Weights;
 use crate::params::{Layout, ParamError, ParamInit, Slot, Transform};
 use crate::views::Views;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// Which weights of views are learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weights {
+    /// All ones: the invariant kernel.
+    #[default]
+    Ones,
+    /// One weight per plane of views, shared by its places: per transformation of an orbit, so that the bound chooses
+    /// how far it reaches, and per channel.
+    PerPlane,
+    /// One weight per view, starting at one.
+    Learned,
+}
+
+impl Weights {
+    /// How many are learned for these views.
+    pub fn count(self, views: &dyn Views) -> usize {
+        match self {
+            Weights::Ones => 0,
+            Weights::PerPlane => views.layout().planes.len(),
+            Weights::Learned => views.count(),
+        }
+    }
+}
 
 /// One response function: which views, and how they are weighted.
 #[derive(Debug, Clone)]
@@ -17,6 +50,8 @@ pub struct Response {
     weights: Option<Slot>,
     /// Multiplies every weight: 1, or 1 / P for normalised sums.
     scale: f64,
+    /// Fixed weights of the views in this window; ones when absent.
+    window: Option<Arc<[f64]>>,
 }
 
 impl Response {
@@ -32,6 +67,10 @@ impl Response {
     pub fn scale(&self) -> f64 {
         self.scale
     }
+    /// Fixed weights of the views where the response is a window of a pooled component.
+    pub fn window(&self) -> Option<&[f64]> {
+        self.window.as_deref()
+    }
     /// Writes the effective weights `scale * w_p` into `out`.
     pub fn write_weights(&self, values: &[f64], out: &mut Vec<f64>) {
         out.clear();
@@ -41,6 +80,9 @@ impl Response {
                 learned.for_each(|w| out.extend(std::iter::repeat_n(w, self.sharing(slot))));
             }
             None => out.resize(self.views.count(), self.scale),
+        }
+        if let Some(window) = &self.window {
+            out.iter_mut().zip(window.iter()).for_each(|(w, phi)| *w *= phi);
         }
     }
     /// The effective weights.
@@ -52,6 +94,8 @@ impl Response {
     /// Adds the derivative in effective weights to the gradient of the learned ones.
     pub fn add_weights_bar(&self, bar: &[f64], grad: &mut [f64]) {
         if let Some(slot) = self.weights {
+            let phi = |p: usize| self.window.as_ref().map_or(1.0, |w| w[p]);
+            let bar: Vec<f64> = bar.iter().enumerate().map(|(p, b)| phi(p) * b).collect();
             let bars = bar.chunks_exact(self.sharing(slot)).map(|b| b.iter().sum::<f64>());
             slot.of_mut(grad).iter_mut().zip(bars).for_each(|(g, b)| *g += self.scale * b);
         }
@@ -68,6 +112,9 @@ pub struct Component {
     name: String,
     kernel: Arc<dyn Kernel>,
     responses: Vec<Response>,
+    /// Responses in a row that are windows over the same views.
+    pooled: usize,
+    image_norm: ImageNorm,
     inducing: usize,
     theta: Slot,
     z: Slot,
@@ -85,6 +132,10 @@ pub struct ComponentParts {
     pub views: Vec<Arc<dyn Views>>,
     /// Which weights are learned (starting at one).
     pub weights: Weights,
+    /// Windows over the places of the views, each with its own response function.
+    pub pooling: Option<Pooling>,
+    /// What images are divided by.
+    pub image_norm: ImageNorm,
     /// Whether weights are divided by the number of views.
     pub normalise: bool,
     /// Initial variance of the white-noise term, if there is one.
@@ -100,7 +151,15 @@ impl Component {
         layout: &mut Layout,
         values: &mut Vec<f64>,
     ) -> Result<Self, ParamError> {
-        let ComponentParts { name, kernel, views, weights, normalise, white, z } = parts;
+        let ComponentParts { name, kernel, views, weights, pooling, image_norm, normalise, white, z } = parts;
+        let windows = |views: &Arc<dyn Views>| match pooling {
+            None => vec![(views.clone(), None)],
+            Some(pooling) => {
+                let weights = pooling.weights(&views.layout());
+                weights.into_iter().map(|w| (views.clone(), Some(Arc::from(w)))).collect()
+            }
+        };
+        let views: Vec<_> = views.iter().flat_map(windows).collect();
         let theta = Slot::empty_at(values.len());
         for init in kernel.parameters() {
             layout.add(values, &format!("{name}.kernel"), init)?;
@@ -112,7 +171,7 @@ impl Component {
         };
         let several = views.len() > 1;
         let mut responses = Vec::with_capacity(views.len());
-        for (i, views) in views.into_iter().enumerate() {
+        for (i, (views, window)) in views.into_iter().enumerate() {
             let label = if several { format!("weights.{i}") } else { "weights".into() };
             let ones = vec![1.0; weights.count(views.as_ref())];
             let weights = match ones.is_empty() {
@@ -120,11 +179,12 @@ impl Component {
                 false => Some(layout.add(values, &name, ParamInit::array(label, Transform::Real, ones))?),
             };
             let scale = if normalise { 1.0 / views.count() as f64 } else { 1.0 };
-            responses.push(Response { views, weights, scale });
+            responses.push(Response { views, weights, scale, window });
         }
         let inducing = z.len() / responses[0].views.len();
         let z = layout.add(values, &name, ParamInit::array("z", Transform::Real, z))?;
-        Ok(Self { name, kernel, responses, inducing, theta, z, white })
+        let pooled = pooling.map_or(1, Pooling::windows);
+        Ok(Self { name, kernel, responses, pooled, image_norm, inducing, theta, z, white })
     }
 
     /// Its name, the prefix of its parameters.
@@ -138,6 +198,14 @@ impl Component {
     /// The response functions, at least one.
     pub fn responses(&self) -> &[Response] {
         &self.responses
+    }
+    /// How many responses in a row are windows over the same views: 1 without pooling.
+    pub fn windows(&self) -> usize {
+        self.pooled
+    }
+    /// What images are divided by.
+    pub fn image_norm(&self) -> ImageNorm {
+        self.image_norm
     }
     /// Number of inducing inputs `M`.
     pub fn inducing(&self) -> usize {
@@ -206,6 +274,8 @@ mod tests {
             kernel: Arc::new(Stationary::new(&Rbf, Dims::all(4), 1.0, 1.0)),
             views: vec![Arc::new(views)],
             weights: Weights::PerPlane,
+            pooling: None,
+            image_norm: ImageNorm::None,
             normalise: true,
             white: None,
             z: vec![0.0; 4],

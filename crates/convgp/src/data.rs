@@ -1,14 +1,17 @@
 //! Images, targets and minibatches.
 //!
-//! Images are stored compactly (bytes stay bytes) and handed to the engines as `f64` in a [`Batch`]. Memory layout is
-//! row-major with the channel fastest, `(row * width + col) * channels + channel`, always.
+//! Images are stored compactly (bytes stay bytes) and handed to the engines as `f64` in a [`Batch`], on the
+//! [`PixelScale`] they carry. Memory layout is row-major with the channel fastest,
+//! `(row * width + col) * channels + channel`, always.
 
 mod batch;
+mod pixels;
 
 pub use batch::Batch;
+pub use pixels::{PixelOwner, PixelScale, PixelView, Pixels};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// Most numbers in one image: far more than is sensible, and few enough for sizes never to overflow.
 pub const MOST_VALUES: usize = 1 << 28;
@@ -45,7 +48,7 @@ pub enum DataError {
     #[error("the likelihood expects {expected}, the targets are {found}")]
     TargetKind { expected: String, found: String },
     #[error(
-        "pixels reach from {low} to {high}, those the model was trained on from {trained_low} to {trained_high}; bring them to the same scale (bytes are divided by 255)"
+        "pixels reach from {low} to {high}, those the model was trained on from {trained_low} to {trained_high}: this is another scale. Give pixels in the units of the training images"
     )]
     PixelRange { low: f64, high: f64, trained_low: f64, trained_high: f64 },
     #[error("the data are {found} images, the model expects {expected}")]
@@ -53,7 +56,7 @@ pub enum DataError {
 }
 
 /// Height, width and channels of an image; each at least one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawShape", deny_unknown_fields)]
 pub struct ImageShape {
     height: usize,
@@ -61,7 +64,7 @@ pub struct ImageShape {
     channels: usize,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawShape {
     height: usize,
@@ -121,71 +124,16 @@ impl std::fmt::Display for ImageShape {
     }
 }
 
-/// Pixel storage. Bytes stand for `byte / 255`.
-#[derive(Debug, Clone)]
-pub enum Pixels {
-    /// Eight-bit pixels, read as `byte / 255`.
-    U8(Vec<u8>),
-    /// Single precision.
-    F32(Vec<f32>),
-    /// Double precision.
-    F64(Vec<f64>),
-    /// Somebody else's memory, such as an array of another language, used where it lies.
-    Lent(Arc<dyn PixelOwner>),
-}
-
-/// Memory that holds pixels, always the same ones.
-pub trait PixelOwner: std::fmt::Debug + Send + Sync {
-    /// The pixels.
-    fn pixels(&self) -> PixelView<'_>;
-}
-
-/// Borrowed pixels.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum PixelView<'a> {
-    /// Eight-bit pixels, read as `byte / 255`.
-    U8(&'a [u8]),
-    /// Single precision.
-    F32(&'a [f32]),
-    /// Double precision.
-    F64(&'a [f64]),
-}
-
-impl Pixels {
-    /// The pixels, wherever they are.
-    pub fn view(&self) -> PixelView<'_> {
-        match self {
-            Pixels::U8(v) => PixelView::U8(v),
-            Pixels::F32(v) => PixelView::F32(v),
-            Pixels::F64(v) => PixelView::F64(v),
-            Pixels::Lent(owner) => owner.pixels(),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self.view() {
-            PixelView::U8(v) => v.len(),
-            PixelView::F32(v) => v.len(),
-            PixelView::F64(v) => v.len(),
-        }
-    }
-}
-
-impl PartialEq for Pixels {
-    fn eq(&self, other: &Self) -> bool {
-        self.view() == other.view()
-    }
-}
-
 /// A stack of images of one shape with finite pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Images {
     shape: ImageShape,
     pixels: Pixels,
+    scale: PixelScale,
 }
 
 impl Images {
-    /// Checks count and finiteness. `pixels` holds one image after the other.
+    /// Checks count and finiteness. `pixels` holds one image after the other, on the scale [`PixelScale::of_storage`].
     pub fn new(shape: ImageShape, pixels: Pixels) -> Result<Self, DataError> {
         let (values, per_image) = (pixels.len(), shape.len());
         if values == 0 {
@@ -194,15 +142,16 @@ impl Images {
         if !values.is_multiple_of(per_image) {
             return Err(DataError::PixelCount { values, shape, per_image });
         }
-        let bad = match pixels.view() {
-            PixelView::U8(_) => None,
-            PixelView::F32(v) => v.iter().position(|x| !x.is_finite()).map(|i| (i, v[i] as f64)),
-            PixelView::F64(v) => v.iter().position(|x| !x.is_finite()).map(|i| (i, v[i])),
-        };
-        if let Some((i, value)) = bad {
+        if let Some((i, value)) = pixels.view().first_not_finite() {
             return Err(DataError::NotFinite { image: i / per_image, pixel: i % per_image, value });
         }
-        Ok(Self { shape, pixels })
+        let scale = PixelScale::of_storage(pixels.view());
+        Ok(Self { shape, pixels, scale })
+    }
+
+    /// The same pixels on another scale.
+    pub fn with_scale(self, scale: PixelScale) -> Self {
+        Self { scale, ..self }
     }
 
     /// Shape of every image.
@@ -217,16 +166,15 @@ impl Images {
     pub fn pixels(&self) -> &Pixels {
         &self.pixels
     }
+    /// How stored pixels become the numbers a model sees.
+    pub fn scale(&self) -> PixelScale {
+        self.scale
+    }
 
     /// Writes image `index` as `f64` into `out`, which must hold [`ImageShape::len`] numbers.
     pub fn write_image(&self, index: usize, out: &mut [f64]) {
         let d = self.shape.len();
-        let range = index * d..(index + 1) * d;
-        match self.pixels.view() {
-            PixelView::U8(v) => out.iter_mut().zip(&v[range]).for_each(|(o, &b)| *o = f64::from(b) / 255.0),
-            PixelView::F32(v) => out.iter_mut().zip(&v[range]).for_each(|(o, &x)| *o = f64::from(x)),
-            PixelView::F64(v) => out.copy_from_slice(&v[range]),
-        }
+        self.pixels.view().write(index * d..(index + 1) * d, self.scale, out);
     }
 
     /// The chosen images, in the order given.
@@ -235,15 +183,8 @@ impl Images {
         if let Some(&index) = indices.iter().find(|&&i| i >= count) {
             return Err(DataError::IndexOutOfRange { index, count });
         }
-        fn pick<T: Copy>(v: &[T], d: usize, indices: &[usize]) -> Vec<T> {
-            indices.iter().flat_map(|&i| v[i * d..(i + 1) * d].iter().copied()).collect()
-        }
-        let pixels = match self.pixels.view() {
-            PixelView::U8(v) => Pixels::U8(pick(v, d, indices)),
-            PixelView::F32(v) => Pixels::F32(pick(v, d, indices)),
-            PixelView::F64(v) => Pixels::F64(pick(v, d, indices)),
-        };
-        Self::new(self.shape, pixels)
+        let pixels = self.pixels.view().pick(d, indices);
+        Ok(Self::new(self.shape, pixels)?.with_scale(self.scale))
     }
 }
 
@@ -337,6 +278,11 @@ impl Dataset {
         }
         self.class_names = names;
         Ok(self)
+    }
+
+    /// The same images on another scale.
+    pub fn with_scale(self, scale: PixelScale) -> Self {
+        Self { images: self.images.with_scale(scale), ..self }
     }
 
     /// The images.

@@ -1,5 +1,6 @@
 //! The crate's error: small enums from near their cause, gathered.
 
+use crate::closed_form::StatisticsError;
 use crate::data::DataError;
 use crate::inspect::InspectError;
 use crate::io::FileError;
@@ -33,6 +34,8 @@ pub enum Error {
     #[error("model spec: {0}")]
     Spec(#[from] SpecError),
     #[error(transparent)]
+    Statistics(#[from] StatisticsError),
+    #[error(transparent)]
     Metrics(#[from] MetricsError),
     #[error(transparent)]
     Inspect(#[from] InspectError),
@@ -64,13 +67,27 @@ pub enum SpecError {
     #[error("component `{name}`: `inducing.count` is 0; at least one inducing input is needed")]
     NoInducing { name: String },
     #[error(
-        "component `{name}` has `location`, but its views carry no coordinates; set `views.located = true`"
+        "component `{name}` has `location`, but its views carry no coordinates; set `views.location_aware = true`"
     )]
     LocationWithoutCoordinates { name: String },
     #[error(
-        "component `{name}` has located views but no `location` kernel; add one, for example {{ type = \"matern32\", lengthscale = 3.0 }}"
+        "component `{name}` has location-aware views but no `location` kernel; add one, for example {{ type = \"matern32\", lengthscale = 3.0 }}"
     )]
     CoordinatesWithoutLocation { name: String },
+    #[error(
+        "this model (a shared posterior, or normalised images) is for the closed-form solver; it cannot be trained in steps"
+    )]
+    ClosedFormOnly,
+    #[error("`objective.alpha` is {value}; it must be {must}")]
+    Alpha { value: f64, must: &'static str },
+    #[error(
+        "the model's {what} was made in code; a model file holds a spec, which cannot say it. Save its parameters instead"
+    )]
+    MadeByHand { what: &'static str },
+    #[error(
+        "the closed-form solver needs `posterior.structure = \"shared\"` and a likelihood of type `labels` or `gaussian`"
+    )]
+    NotClosedForm,
     #[error("`jitter` is {value}; it must be positive and below 1")]
     Jitter { value: f64 },
     #[error(
@@ -122,15 +139,18 @@ pub enum NumericalError {
     ParameterNotFinite { name: String, value: f64 },
     #[error("the posterior precision of latent {latent} is not positive definite; use smaller natural steps")]
     IndefinitePosterior { latent: usize },
+    #[error("the {matrix} is not positive definite at row {row} of {size}; {remedy}")]
+    IndefiniteMatrix { matrix: &'static str, row: usize, size: usize, remedy: &'static str },
     #[error("the bound is {value}; the largest gradient is in `{parameter}`")]
     NonFinite { value: f64, parameter: String },
     #[error(
-        "training stopped at step {step} after {tries} roll-backs; last good bound {last_bound}; component `{component}` has the closest inducing inputs, {first} and {second}, {gap:.2e} apart; last cause: {cause}. Lower the step sizes or raise `jitter`"
+        "training stopped at step {step} after {tries} roll-backs; last good bound {}; component `{component}` has the closest inducing inputs, {first} and {second}, {gap:.2e} apart; last cause: {cause}. Lower the step sizes or raise `jitter`",
+        last_bound.map_or_else(|| "none".into(), |bound: f64| bound.to_string())
     )]
     Diverged {
         step: u64,
         tries: usize,
-        last_bound: f64,
+        last_bound: Option<f64>,
         component: String,
         first: usize,
         second: usize,

@@ -5,7 +5,7 @@ use crate::cov::{exact_covariance, exact_cross_covariance};
 use crate::data::{Batch, Dataset, Images, Targets};
 use crate::error::{NumericalError, SpecError};
 use crate::likelihood::{LikelihoodSpec, Marginals, Predictive};
-use crate::linalg::{CholeskyScratch, Mat, ViewMut, cholesky, dot, norm_squared, solve_lower};
+use crate::linalg::{CholeskyScratch, Mat, MatMut, cholesky, dot, norm_squared, solve_lower};
 use crate::model::Model;
 
 /// A model's prior conditioned on all training images, without inducing inputs: `y = f(x) + noise`.
@@ -34,10 +34,16 @@ impl<'a> ExactGp<'a> {
             chol.data_mut().iter_mut().zip(k.data()).for_each(|(s, k)| *s += k);
         }
         (0..data.len()).for_each(|i| chol[(i, i)] += noise);
-        cholesky(chol.view_mut(), &mut CholeskyScratch::default())
-            .map_err(|_| NumericalError::IndefinitePosterior { latent: 0 })?;
-        let mut whitened = y.to_vec();
-        solve_lower(chol.view(), ViewMut::from_column_major_slice_mut(&mut whitened, data.len(), 1));
+        cholesky(chol.view_mut(), &mut CholeskyScratch::default()).map_err(|e| {
+            NumericalError::IndefiniteMatrix {
+                matrix: "covariance of the training images",
+                row: e.row,
+                size: data.len(),
+                remedy: "raise the noise variance or drop duplicate images",
+            }
+        })?;
+        let mut whitened = y;
+        solve_lower(chol.view(), MatMut::from_column_major_slice_mut(&mut whitened, data.len(), 1));
         Ok(Self { model, values, train, chol, whitened })
     }
 
@@ -46,7 +52,8 @@ impl<'a> ExactGp<'a> {
         let n = self.chol.rows();
         let log_det: f64 = (0..n).map(|i| libm::log(self.chol[(i, i)])).sum();
         let constant = 0.5 * n as f64 * libm::log(std::f64::consts::TAU);
-        -constant - log_det - 0.5 * norm_squared(&self.whitened)
+        let log_scale = libm::log(self.model.spec().likelihood.target_units().scale);
+        -constant - log_det - 0.5 * norm_squared(&self.whitened) - n as f64 * log_scale
     }
 
     /// Posterior mean and variance of `f` at each image.
@@ -75,18 +82,17 @@ impl<'a> ExactGp<'a> {
     }
 }
 
-/// Noise variance and real targets, or why closed forms do not apply.
-pub(crate) fn noise_and_targets<'t>(
-    model: &Model,
-    values: &[f64],
-    targets: &'t Targets,
-) -> Result<(f64, &'t [f64])> {
+/// Noise variance and real targets as the model sees them, or why closed forms do not apply.
+pub(crate) fn noise_and_targets(model: &Model, values: &[f64], targets: &Targets) -> Result<(f64, Vec<f64>)> {
     if !matches!(model.spec().likelihood, LikelihoodSpec::Gaussian { .. }) {
         return Err(SpecError::CollapsedLikelihood.into());
     }
     model.likelihood().check_targets(targets)?;
     match targets {
-        Targets::Real(y) => Ok((model.likelihood_theta(values)[0], y)),
+        Targets::Real(y) => {
+            let units = model.spec().likelihood.target_units();
+            Ok((model.likelihood_theta(values)[0], y.iter().map(|&y| units.standardise(y)).collect()))
+        }
         Targets::Classes { .. } => Err(SpecError::CollapsedLikelihood.into()),
     }
 }

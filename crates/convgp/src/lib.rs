@@ -5,30 +5,35 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`error`], [`rng`], [`real`] | errors; seeded randomness; numbers of the tile loops |
-//! | [`linalg`] | the few dense operations used |
 //! | [`params`] | one flat vector of numbers with named, constrained slots |
+//! | [`linalg`] | the few dense operations used |
 //! | [`data`], [`prepare`] | images, targets, minibatches; what was done to images before |
-//! | [`views`] | patches, orbits, located patches: what `g` sees of an image |
+//! | [`views`] | patches, orbits, location-aware patches: what `g` sees of an image |
 //! | [`kernel`] | base kernels on views |
 //! | [`component`] | kernel + inducing inputs + responses |
 //! | [`cov`] | seam 1: covariances and their pullbacks, two engines |
 //! | [`likelihood`] | seam 2: expected log densities and their derivatives |
 //! | [`variational`] | the posterior over inducing outputs |
 //! | [`model`] | spec, bound, prediction |
-//! | [`collapsed`], [`exact`] | the collapsed bound and exact inference for Gaussian noise |
-//! | [`optim`], [`train`] | Adam, schedules, L-BFGS; the training loop |
+//! | [`metrics`] | error, calibration, outlier scores |
+//! | [`fitted`] | what is saved and what predicts |
+//! | [`closed_form`] | the closed-form solver: statistics, leave-one-out, noise and temperature |
+//! | [`exact`], [`objective`], [`collapsed`] | exact inference for Gaussian noise; what is maximised; the collapsed bound |
+//! | [`optim`], [`train`] | Adam, schedules, L-BFGS; solvers and the training loop |
 //! | [`preset`] | models by name, fitted to data |
-//! | [`metrics`], [`inspect`] | error, calibration, outlier scores; evidence, shares, prior draws |
+//! | [`inspect`] | evidence, shares, prior draws |
 //! | [`io`] | model files and checkpoints |
 
 #![warn(missing_docs)]
 
+pub mod closed_form;
 pub mod collapsed;
 pub mod component;
 pub mod cov;
 pub mod data;
 pub mod error;
 pub mod exact;
+pub mod fitted;
 pub mod inspect;
 pub mod io;
 pub mod kernel;
@@ -36,6 +41,7 @@ pub mod likelihood;
 pub mod linalg;
 pub mod metrics;
 pub mod model;
+pub mod objective;
 pub mod optim;
 pub mod params;
 pub mod prepare;
@@ -47,6 +53,7 @@ pub mod variational;
 pub mod views;
 
 pub use error::Error;
+pub use fitted::FittedModel;
 pub use model::{Model, ModelSpec};
 
 /// Shorthand for results of this crate.

@@ -13,9 +13,9 @@ use crate::params::packed_column;
 use std::ops::Range;
 
 /// Borrowed matrix; has `subrows`, `subcols`, `submatrix`, `transpose` and indexing.
-pub type View<'a> = faer::MatRef<'a, f64>;
+pub type MatRef<'a> = faer::MatRef<'a, f64>;
 /// Mutably borrowed matrix.
-pub type ViewMut<'a> = faer::MatMut<'a, f64>;
+pub type MatMut<'a> = faer::MatMut<'a, f64>;
 
 /// Columns handled together when one operation is split between threads. Fixed, so that bits do not depend on the
 /// number of threads.
@@ -40,6 +40,11 @@ impl Mat {
     /// Zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
         Self { rows, cols, data: vec![0.0; rows * cols] }
+    }
+    /// From columns of `rows` numbers, one after the other.
+    pub fn from_columns(data: Vec<f64>, rows: usize) -> Self {
+        assert!(rows > 0 && data.len().is_multiple_of(rows), "whole columns");
+        Self { rows, cols: data.len() / rows, data }
     }
     /// From a function of row and column.
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> f64) -> Self {
@@ -81,12 +86,12 @@ impl Mat {
         &mut self.data
     }
     /// The whole matrix, borrowed.
-    pub fn view(&self) -> View<'_> {
-        View::from_column_major_slice(&self.data, self.rows, self.cols)
+    pub fn view(&self) -> MatRef<'_> {
+        MatRef::from_column_major_slice(&self.data, self.rows, self.cols)
     }
     /// The whole matrix, mutably borrowed.
-    pub fn view_mut(&mut self) -> ViewMut<'_> {
-        ViewMut::from_column_major_slice_mut(&mut self.data, self.rows, self.cols)
+    pub fn view_mut(&mut self) -> MatMut<'_> {
+        MatMut::from_column_major_slice_mut(&mut self.data, self.rows, self.cols)
     }
     /// Sets every element.
     pub fn fill(&mut self, value: f64) {
@@ -98,6 +103,17 @@ impl Mat {
             let top = j.min(self.rows);
             self.col_mut(j)[..top].fill(0.0);
         }
+    }
+    /// Copies the upper triangle onto the lower one.
+    pub fn mirror_upper(&mut self) {
+        let n = self.rows;
+        for_tiles(n, |columns, rows| {
+            for j in columns {
+                for i in rows.start.max(j + 1)..rows.end {
+                    self.data[j * n + i] = self.data[i * n + j];
+                }
+            }
+        });
     }
     /// Copies the lower triangle onto the upper one.
     pub fn mirror_lower(&mut self) {
@@ -127,70 +143,70 @@ impl std::ops::IndexMut<(usize, usize)> for Mat {
 
 /// Whether a product overwrites its destination or is added to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Into {
+pub enum Accumulate {
     /// Overwrite.
     Set,
     /// Add.
     Add,
 }
 
-impl From<Into> for Accum {
-    fn from(mode: Into) -> Self {
+impl From<Accumulate> for Accum {
+    fn from(mode: Accumulate) -> Self {
         match mode {
-            Into::Set => Accum::Replace,
-            Into::Add => Accum::Add,
+            Accumulate::Set => Accum::Replace,
+            Accumulate::Add => Accum::Add,
         }
     }
 }
 
 /// `dst (+)= alpha a b`.
-pub fn gemm(dst: ViewMut<'_>, mode: Into, alpha: f64, a: View<'_>, b: View<'_>) {
+pub fn gemm(dst: MatMut<'_>, mode: Accumulate, alpha: f64, a: MatRef<'_>, b: MatRef<'_>) {
     matmul::matmul(dst, mode.into(), a, b, alpha, Par::Seq);
 }
 
 /// Lower triangle of `dst (+)= alpha a b`; what lies above the diagonal of `dst` is left alone.
-pub fn gemm_lower(dst: ViewMut<'_>, mode: Into, alpha: f64, a: View<'_>, b: View<'_>) {
+pub fn gemm_lower(dst: MatMut<'_>, mode: Accumulate, alpha: f64, a: MatRef<'_>, b: MatRef<'_>) {
     use BlockStructure::{Rectangular, TriangularLower};
     triangular::matmul(dst, TriangularLower, mode.into(), a, Rectangular, b, Rectangular, alpha, Par::Seq);
 }
 
 /// `dst (+)= alpha l b` with `l` lower triangular.
-pub fn mul_lower(dst: ViewMut<'_>, mode: Into, alpha: f64, l: View<'_>, b: View<'_>) {
+pub fn mul_lower(dst: MatMut<'_>, mode: Accumulate, alpha: f64, l: MatRef<'_>, b: MatRef<'_>) {
     use BlockStructure::{Rectangular, TriangularLower};
     triangular::matmul(dst, Rectangular, mode.into(), l, TriangularLower, b, Rectangular, alpha, Par::Seq);
 }
 
 /// `dst (+)= alpha l^T b` with `l` lower triangular.
-pub fn mul_lower_t(dst: ViewMut<'_>, mode: Into, alpha: f64, l: View<'_>, b: View<'_>) {
+pub fn mul_lower_t(dst: MatMut<'_>, mode: Accumulate, alpha: f64, l: MatRef<'_>, b: MatRef<'_>) {
     use BlockStructure::{Rectangular, TriangularUpper};
     let u = l.transpose();
     triangular::matmul(dst, Rectangular, mode.into(), u, TriangularUpper, b, Rectangular, alpha, Par::Seq);
 }
 
 /// Lower triangle of `dst = l^T l` with `l` lower triangular.
-pub fn own_t_times_lower(dst: ViewMut<'_>, l: View<'_>) {
+pub fn own_t_times_lower(dst: MatMut<'_>, l: MatRef<'_>) {
     use BlockStructure::{TriangularLower, TriangularUpper};
     let (accum, u) = (Accum::Replace, l.transpose());
     triangular::matmul(dst, TriangularLower, accum, u, TriangularUpper, l, TriangularLower, 1.0, Par::Seq);
 }
 
 /// `rhs <- l^{-1} rhs`.
-pub fn solve_lower(l: View<'_>, rhs: ViewMut<'_>) {
+pub fn solve_lower(l: MatRef<'_>, rhs: MatMut<'_>) {
     triangular_solve::solve_lower_triangular_in_place(l, rhs, Par::Seq);
 }
 
 /// `rhs <- l^{-T} rhs`.
-pub fn solve_lower_t(l: View<'_>, rhs: ViewMut<'_>) {
+pub fn solve_lower_t(l: MatRef<'_>, rhs: MatMut<'_>) {
     triangular_solve::solve_upper_triangular_in_place(l.transpose(), rhs, Par::Seq);
 }
 
 /// Lower triangle of `dst = l^{-1}`; what lies above the diagonal of `dst` is left alone.
-pub fn invert_lower(dst: ViewMut<'_>, l: View<'_>) {
+pub fn invert_lower(dst: MatMut<'_>, l: MatRef<'_>) {
     triangular_inverse::invert_lower_triangular(dst, l, Par::Seq);
 }
 
 /// Applies `f` to the first column and the columns of fixed chunks of `rhs`, in parallel.
-fn by_columns(rhs: ViewMut<'_>, f: impl Fn(usize, ViewMut<'_>) + Sync + Send) {
+fn by_columns(rhs: MatMut<'_>, f: impl Fn(usize, MatMut<'_>) + Sync + Send) {
     let (mut chunks, mut rest) = (Vec::with_capacity(rhs.ncols() / COLUMNS + 1), rhs);
     while rest.ncols() > COLUMNS {
         let (head, tail) = rest.split_at_col_mut(COLUMNS);
@@ -202,7 +218,7 @@ fn by_columns(rhs: ViewMut<'_>, f: impl Fn(usize, ViewMut<'_>) + Sync + Send) {
 }
 
 /// `dst <- l^{-1} src` with the columns shared between threads.
-pub fn par_solve_lower_of(l: View<'_>, src: View<'_>, dst: ViewMut<'_>) {
+pub fn par_solve_lower_of(l: MatRef<'_>, src: MatRef<'_>, dst: MatMut<'_>) {
     by_columns(dst, |first, mut chunk| {
         chunk.copy_from(src.subcols(first, chunk.ncols()));
         solve_lower(l, chunk);
@@ -210,7 +226,7 @@ pub fn par_solve_lower_of(l: View<'_>, src: View<'_>, dst: ViewMut<'_>) {
 }
 
 /// `dst <- l^{-T} src` with the columns shared between threads.
-pub fn par_solve_lower_t_of(l: View<'_>, src: View<'_>, dst: ViewMut<'_>) {
+pub fn par_solve_lower_t_of(l: MatRef<'_>, src: MatRef<'_>, dst: MatMut<'_>) {
     by_columns(dst, |first, mut chunk| {
         chunk.copy_from(src.subcols(first, chunk.ncols()));
         solve_lower_t(l, chunk);
@@ -218,8 +234,22 @@ pub fn par_solve_lower_t_of(l: View<'_>, src: View<'_>, dst: ViewMut<'_>) {
 }
 
 /// [`solve_lower_t`] with the columns of `rhs` shared between threads.
-pub fn par_solve_lower_t(l: View<'_>, rhs: ViewMut<'_>) {
+pub fn par_solve_lower_t(l: MatRef<'_>, rhs: MatMut<'_>) {
     by_columns(rhs, |_, chunk| solve_lower_t(l, chunk));
+}
+
+/// Eigenvalues, ascending, and eigenvectors (columns) of a symmetric matrix, from its lower triangle.
+pub fn eigen_symmetric(k: &Mat) -> (Vec<f64>, Mat) {
+    let n = k.rows();
+    let solved = faer::linalg::solvers::SelfAdjointEigen::new(k.view(), faer::Side::Lower);
+    match solved {
+        Ok(eigen) => {
+            let (u, s) = (eigen.U(), eigen.S().column_vector());
+            ((0..n).map(|i| s[i]).collect(), Mat::from_fn(n, n, |i, j| u[(i, j)]))
+        }
+        // The iteration does not converge for numbers that are not finite.
+        Err(_) => (vec![f64::NAN; n], Mat::from_fn(n, n, |_, _| f64::NAN)),
+    }
 }
 
 /// Scratch of [`cholesky`], kept by the caller.
@@ -234,7 +264,7 @@ impl std::fmt::Debug for CholeskyScratch {
 
 /// Lower Cholesky factor in place, from the lower triangle of `k`. What lies above the diagonal is not meaningful
 /// afterwards.
-pub fn cholesky(k: ViewMut<'_>, scratch: &mut CholeskyScratch) -> Result<(), NotPositiveDefinite> {
+pub fn cholesky(k: MatMut<'_>, scratch: &mut CholeskyScratch) -> Result<(), NotPositiveDefinite> {
     let n = k.nrows();
     if scratch.0.as_ref().is_none_or(|(size, _)| *size < n) {
         let need = llt::factor::cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default());
@@ -251,7 +281,7 @@ pub fn cholesky(k: ViewMut<'_>, scratch: &mut CholeskyScratch) -> Result<(), Not
 
 /// [`cholesky`] by blocks of the given sizes: only the diagonal blocks are ever factorised.
 pub fn cholesky_by_blocks(
-    mut k: ViewMut<'_>,
+    mut k: MatMut<'_>,
     sizes: &[usize],
     scratch: &mut CholeskyScratch,
 ) -> Result<(), NotPositiveDefinite> {
@@ -262,7 +292,7 @@ pub fn cholesky_by_blocks(
         cholesky(diagonal.as_mut(), scratch).map_err(|e| NotPositiveDefinite { row: start + e.row })?;
         // below <- below L^{-T}, that is L^{-1} below^T
         solve_lower(diagonal.as_ref(), below.as_mut().transpose_mut());
-        gemm_lower(rest.as_mut(), Into::Add, -1.0, below.as_ref(), below.as_ref().transpose());
+        gemm_lower(rest.as_mut(), Accumulate::Add, -1.0, below.as_ref(), below.as_ref().transpose());
         start += size;
     }
     Ok(())
@@ -271,7 +301,7 @@ pub fn cholesky_by_blocks(
 /// `Phi -> -sym(L^{-T} Phi L^{-1})`, the pullback of `K = L L^T` for a lower triangular `Phi` (diagonal already halved).
 ///
 /// On entry `phi` holds the lower triangle, on exit the symmetric result. Work: 4/3 M^3 flops, shared between threads.
-pub fn cholesky_pullback(l: View<'_>, phi: &mut Mat) {
+pub fn cholesky_pullback(l: MatRef<'_>, phi: &mut Mat) {
     let n = phi.rows();
     // Phi L^{-1}, that is L^{-T} Phi^T: the first rows of Phi only meet the leading part of L.
     phi.zero_upper();
@@ -301,8 +331,125 @@ fn for_tiles(n: usize, mut f: impl FnMut(Range<usize>, Range<usize>)) {
     }
 }
 
+/// Columns of a block of the parallel factorisations below; fixed, so that bits do not depend on the number of threads.
+const BLOCK: usize = 256;
+
+/// Cuts a matrix into parts of [`BLOCK`] columns.
+fn column_blocks(mut rest: MatMut<'_>) -> Vec<MatMut<'_>> {
+    let mut blocks = Vec::with_capacity(rest.ncols() / BLOCK + 1);
+    while rest.ncols() > BLOCK {
+        let (head, tail) = rest.split_at_col_mut(BLOCK);
+        blocks.push(head);
+        rest = tail;
+    }
+    blocks.push(rest);
+    blocks
+}
+
+/// [`cholesky`] of a large matrix, its blocks shared between threads. What lies above the diagonal is left alone.
+pub fn par_cholesky(mut k: MatMut<'_>, scratch: &mut CholeskyScratch) -> Result<(), NotPositiveDefinite> {
+    let n = k.nrows();
+    let mut own = Mat::default();
+    for start in (0..n).step_by(BLOCK) {
+        let size = BLOCK.min(n - start);
+        let (_, _, _, trailing) = k.as_mut().split_at_mut(start, start);
+        let (mut diagonal, _, mut below, rest) = trailing.split_at_mut(size, size);
+        // In a copy, since the factorisation writes above the diagonal.
+        own.resize(size, size);
+        own.view_mut().copy_from(diagonal.as_ref());
+        cholesky(own.view_mut(), scratch).map_err(|e| NotPositiveDefinite { row: start + e.row })?;
+        diagonal.copy_from_triangular_lower(own.view());
+        let diagonal = diagonal.as_ref();
+        // below <- below L^{-T}, that is L^{-1} below^T
+        let parts = column_blocks(below.as_mut().transpose_mut());
+        parts.into_par_iter().for_each(|part| solve_lower(diagonal, part));
+        let below = below.as_ref();
+        column_blocks(rest).into_par_iter().enumerate().for_each(|(j, part)| {
+            let (first, width) = (j * BLOCK, part.ncols());
+            let rows = below.nrows() - first;
+            let (_, lower) = part.split_at_row_mut(first);
+            let (mut square, mut rectangle) = lower.split_at_row_mut(width);
+            let (own, others) = (below.subrows(first, width), below.subrows(first + width, rows - width));
+            gemm_lower(square.as_mut(), Accumulate::Add, -1.0, own, own.transpose());
+            gemm(rectangle.as_mut(), Accumulate::Add, -1.0, others, own.transpose());
+        });
+    }
+    Ok(())
+}
+
+/// Diagonal blocks of `(l l^T)^{-1}`, all of one width, beside each other.
+pub fn inverse_blocks(l: MatRef<'_>, width: usize) -> Mat {
+    let n = l.nrows();
+    let together = (BLOCK / width).max(1) * width;
+    let starts: Vec<usize> = (0..n).step_by(together).collect();
+    let part = |&start: &usize| -> Vec<f64> {
+        let (rows, columns) = (n - start, together.min(n - start));
+        let mut inverse = Mat::from_fn(rows, columns, |i, j| if i == j { 1.0 } else { 0.0 });
+        solve_lower(l.submatrix(start, start, rows, rows), inverse.view_mut());
+        let entry = |i: usize, j: usize| dot(inverse.col(j / width * width + i), inverse.col(j));
+        (0..columns).flat_map(|j| (0..width).map(move |i| (i, j))).map(|(i, j)| entry(i, j)).collect()
+    };
+    Mat::from_columns(starts.par_iter().flat_map_iter(part).collect(), width)
+}
+
+/// `rhs <- l^{-1} rhs` with the columns shared between threads.
+pub fn par_solve_lower(l: MatRef<'_>, rhs: MatMut<'_>) {
+    by_columns(rhs, |_, chunk| solve_lower(l, chunk));
+}
+
+/// Lower triangle of `g += a a^T`, products in single precision and added up in double precision. `a` has `g.rows()`
+/// rows, column after column.
+pub fn syrk_single(g: &mut Mat, a: &[f32]) {
+    let n = g.rows();
+    let a = faer::MatRef::<'_, f32>::from_column_major_slice(a, n, a.len() / n);
+    g.data.par_chunks_mut(n * BLOCK).enumerate().for_each(|(j, columns)| {
+        let (first, width) = (j * BLOCK, columns.len() / n);
+        let mut product = vec![0f32; (n - first) * width];
+        let out = faer::MatMut::from_column_major_slice_mut(&mut product, n - first, width);
+        let (rows, own) = (a.subrows(first, n - first), a.subrows(first, width));
+        matmul::matmul(out, Accum::Replace, rows, own.transpose(), 1f32, Par::Seq);
+        for (column, product) in columns.chunks_exact_mut(n).zip(product.chunks_exact(n - first)) {
+            column[first..].iter_mut().zip(product).for_each(|(g, p)| *g += f64::from(*p));
+        }
+    });
+}
+
+/// Lower triangle of `g += alpha a a^T`.
+pub fn syrk_double(g: &mut Mat, alpha: f64, a: MatRef<'_>) {
+    let n = g.rows();
+    g.data.par_chunks_mut(n * BLOCK).enumerate().for_each(|(j, columns)| {
+        let (first, width) = (j * BLOCK, columns.len() / n);
+        let out = MatMut::from_column_major_slice_mut(columns, n, width).subrows_mut(first, n - first);
+        let (rows, own) = (a.subrows(first, n - first), a.subrows(first, width));
+        gemm(out, Accumulate::Add, alpha, rows, own.transpose());
+    });
+}
+
+/// `dst (+)= alpha a b` with the columns of `dst` shared between threads.
+pub fn par_gemm(dst: MatMut<'_>, mode: Accumulate, alpha: f64, a: MatRef<'_>, b: MatRef<'_>) {
+    by_columns(dst, |first, chunk| {
+        let width = chunk.ncols();
+        gemm(chunk, mode, alpha, a, b.subcols(first, width));
+    });
+}
+
+/// `rhs <- l^{-1} rhs` for a packed lower triangle, panel by panel, columns shared between threads.
+pub fn par_solve_packed_lower(packed: &[f64], order: usize, rhs: MatMut<'_>) {
+    by_columns(rhs, |_, mut chunk| {
+        let mut panel = Mat::default();
+        for (first, width) in panels(order) {
+            unpack_panel(packed, order, first, width, &mut panel);
+            let (_, rest) = chunk.as_mut().split_at_row_mut(first);
+            let (mut own, below) = rest.split_at_row_mut(width);
+            solve_lower(panel.view().subrows(0, width), own.as_mut());
+            let below_rows = order - first - width;
+            gemm(below, Accumulate::Add, -1.0, panel.view().subrows(width, below_rows), own.as_ref());
+        }
+    });
+}
+
 /// Unpacks a packed lower triangle; what lies above the diagonal of `dst` is left alone.
-pub fn unpack_lower(packed: &[f64], mut dst: ViewMut<'_>) {
+pub fn unpack_lower(packed: &[f64], mut dst: MatMut<'_>) {
     let n = dst.nrows();
     for j in 0..n {
         let start = packed_column(n, j);
@@ -313,7 +460,7 @@ pub fn unpack_lower(packed: &[f64], mut dst: ViewMut<'_>) {
 }
 
 /// Packs the lower triangle of `src`: `packed = beta packed + alpha src`.
-pub fn pack_lower(src: View<'_>, beta: f64, alpha: f64, packed: &mut [f64]) {
+pub fn pack_lower(src: MatRef<'_>, beta: f64, alpha: f64, packed: &mut [f64]) {
     let n = src.nrows();
     for j in 0..n {
         let start = packed_column(n, j);

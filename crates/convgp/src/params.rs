@@ -3,7 +3,9 @@
 //! The vector holds *constrained* values, the ones a person reads (a lengthscale of 2.0 is stored as 2.0). Optimisers
 //! move in an unconstrained space; the change of variables and its chain rule live here and nowhere else.
 
-use std::ops::Range;
+use serde::{Deserialize, Serialize};
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
 
 /// How a slot's numbers are constrained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +118,13 @@ pub struct Entry {
     pub trainable: bool,
 }
 
+impl Entry {
+    /// Whether its name is `name` or begins with `name.`.
+    pub fn is_within(&self, name: &str) -> bool {
+        self.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+}
+
 /// Names, places and constraints of all parameters of a model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Layout {
@@ -163,7 +172,7 @@ impl Layout {
     pub fn set_trainable(&mut self, name: &str, trainable: bool) -> Result<(), ParamError> {
         let mut found = false;
         for e in &mut self.entries {
-            if e.name == name || e.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')) {
+            if e.is_within(name) {
                 e.trainable = trainable;
                 found = true;
             }
@@ -187,6 +196,94 @@ impl Layout {
         e.transform.check(name, new)?;
         e.slot.of_mut(values).copy_from_slice(new);
         Ok(())
+    }
+}
+
+/// What the stored numbers of the posterior `q` are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Means `m` and lower factors `R` of the covariances: for gradient steps.
+    #[default]
+    Covariance,
+    /// `theta = S^{-1} m` and the lower triangles of the precisions `S^{-1}`: for natural-gradient steps.
+    Natural,
+}
+
+/// Parameters of a model as a value: the numbers, their names and constraints, which of them training may move, and the
+/// form of `q`. Reads and writes as the flat vector it holds.
+///
+/// ```
+/// use convgp::{Model, ModelSpec, rng::Rng};
+///
+/// let spec = ModelSpec::from_toml(r#"
+///     image = { height = 4, width = 4 }
+///     likelihood = { type = "probit" }
+///     [[components]]
+///     name = "conv"
+///     views = { type = "patches", patch = 3 }
+///     kernel = { type = "rbf" }
+///     inducing = { count = 2, init = "uniform" }
+/// "#)?;
+/// let (_, mut params) = Model::new(&spec, None, &mut Rng::new(0))?;
+/// params.set("conv.kernel.variance", &[2.0])?;
+/// params.set_trainable("conv.kernel", false)?;
+/// assert_eq!(params.get("conv.kernel.variance")?, [2.0]);
+/// assert!(!params.layout().entry("conv.kernel.lengthscale")?.trainable);
+/// # Ok::<(), convgp::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// The model's own until something is frozen or `q` rewritten.
+    layout: Arc<Layout>,
+    values: Vec<f64>,
+    form: Form,
+}
+
+impl Params {
+    /// Numbers in covariance form.
+    pub fn new(layout: Arc<Layout>, values: Vec<f64>) -> Self {
+        Self { layout, values, form: Form::Covariance }
+    }
+    /// Names and constraints, and which may move.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+    /// What the numbers of `q` are.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+    /// Numbers by name.
+    pub fn get(&self, name: &str) -> Result<&[f64], ParamError> {
+        Ok(self.layout.entry(name)?.slot.of(&self.values))
+    }
+    /// Replaces numbers by name after checking them.
+    pub fn set(&mut self, name: &str, numbers: &[f64]) -> Result<(), ParamError> {
+        self.layout.set(&mut self.values, name, numbers)
+    }
+    /// Freezes or frees every parameter whose name is `name` or begins with `name.`.
+    pub fn set_trainable(&mut self, name: &str, trainable: bool) -> Result<(), ParamError> {
+        Arc::make_mut(&mut self.layout).set_trainable(name, trainable)
+    }
+    /// Says that the numbers of `q` are in another form now; `adapt` changes the layout accordingly.
+    pub(crate) fn assume_form(&mut self, form: Form, adapt: impl FnOnce(&mut Layout)) {
+        if form != self.form {
+            adapt(Arc::make_mut(&mut self.layout));
+            self.form = form;
+        }
+    }
+}
+
+impl Deref for Params {
+    type Target = [f64];
+    fn deref(&self) -> &[f64] {
+        &self.values
+    }
+}
+
+impl DerefMut for Params {
+    fn deref_mut(&mut self) -> &mut [f64] {
+        &mut self.values
     }
 }
 

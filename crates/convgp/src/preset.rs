@@ -1,45 +1,22 @@
 //! Models by name, fitted to data: geometry, likelihood and size are chosen here, with reasons.
 
-mod chosen;
+mod decision;
+mod family;
+mod pooled;
+mod resolved;
 
-pub use chosen::{Chosen, Settled, write_out_defaults};
+pub use decision::{Aspect, Decision};
+pub use resolved::{Overrides, ResolvedConfig, write_out_defaults};
 
 use crate::data::{Dataset, Targets};
-use crate::kernel::{Lengthscale, Median};
+use crate::kernel::{KernelSpec, Lengthscale, Median};
 use crate::likelihood::LikelihoodSpec;
-use crate::model::{ComponentSpec, Weights};
+use crate::model::{ComponentSpec, Jitter, ModelSpec, Weights};
 use crate::train::{ExperimentSpec, TrainSpec};
-use crate::views::{Pair, ViewSpec};
-use serde::{Deserialize, Serialize};
+use crate::views::ViewSpec;
+use serde::Deserialize;
 use std::str::FromStr;
 use std::time::Duration;
-
-/// The paper's experiments by name.
-pub const PAPER: [(&str, &str); 18] = [
-    ("cifar-additive", include_str!("../specs/cifar-additive.toml")),
-    ("cifar-colour-patch", include_str!("../specs/cifar-colour-patch.toml")),
-    ("cifar-contrast", include_str!("../specs/cifar-contrast.toml")),
-    ("cifar-contrast-rbf", include_str!("../specs/cifar-contrast-rbf.toml")),
-    ("cifar-located", include_str!("../specs/cifar-located.toml")),
-    ("cifar-located-rbf", include_str!("../specs/cifar-located-rbf.toml")),
-    ("cifar-multichannel", include_str!("../specs/cifar-multichannel.toml")),
-    ("cifar-weighted", include_str!("../specs/cifar-weighted.toml")),
-    ("mnist-additive", include_str!("../specs/mnist-additive.toml")),
-    ("mnist-flips", include_str!("../specs/mnist-flips.toml")),
-    ("mnist-invariant", include_str!("../specs/mnist-invariant.toml")),
-    ("mnist-located", include_str!("../specs/mnist-located.toml")),
-    ("mnist-located-rbf", include_str!("../specs/mnist-located-rbf.toml")),
-    ("mnist-rbf", include_str!("../specs/mnist-rbf.toml")),
-    ("mnist-weighted", include_str!("../specs/mnist-weighted.toml")),
-    ("mnist-weighted-rbf", include_str!("../specs/mnist-weighted-rbf.toml")),
-    ("rectangles-invariant", include_str!("../specs/rectangles-invariant.toml")),
-    ("rectangles-weighted", include_str!("../specs/rectangles-weighted.toml")),
-];
-
-/// The text of one of the paper's experiments.
-pub fn paper_spec(name: &str) -> Option<&'static str> {
-    PAPER.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
-}
 
 /// An enum of things with names: each a variant, its name, and a line about it.
 macro_rules! named {
@@ -48,7 +25,7 @@ macro_rules! named {
     }) => {
         $(#[$meta])*
         pub enum $Type {
-            $(#[doc = $about] $(#[$attribute])* $Variant,)*
+            $(#[doc = $about] #[serde(rename = $name)] $(#[$attribute])* $Variant,)*
         }
 
         impl $Type {
@@ -77,8 +54,9 @@ macro_rules! named {
 
 named! {
     /// A model of the paper or beyond it, whatever the data.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
     pub enum Named ("model") {
+        Pooled = "pooled", "Patches pooled in windows, solved in closed form in seconds: the default for classes";
         Weighted = "weighted", "Patches with one learned weight per place";
         Invariant = "invariant", "Patches, all places alike";
         Rbf = "rbf", "Whole images";
@@ -94,17 +72,6 @@ named! {
     }
 }
 
-named! {
-    /// Where settings come from.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    pub enum Recipe ("recipe") {
-        #[default]
-        Fast = "fast", "Softmax or probit with natural-gradient steps: minutes instead of hours";
-        Paper = "paper", "As published: robust-max and Adam";
-    }
-}
-
 /// A model that cannot be had by this name.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -112,108 +79,78 @@ named! {
 pub enum PresetError {
     #[error("model multi-channel: the images have one channel; try located")]
     OneChannel,
+    #[error("model pooled: the images are smaller than 3x3; try rbf")]
+    TooSmall,
     #[error("a size of patches is given, and the model has no patches")]
     NoPatches,
     #[error("there is no {what} `{name}`; there are {}", known.join(", "))]
     Unknown { what: &'static str, name: String, known: Vec<&'static str> },
 }
 
-impl Named {
-    fn spec_name(self, colour: bool) -> &'static str {
-        match self {
-            Named::Weighted if colour => "cifar-weighted",
-            Named::Weighted => "mnist-weighted",
-            Named::Invariant => "mnist-invariant",
-            Named::Rbf => "mnist-rbf",
-            Named::WeightedRbf => "mnist-weighted-rbf",
-            Named::Located if colour => "cifar-located",
-            Named::Located => "mnist-located",
-            Named::LocatedRbf if colour => "cifar-located-rbf",
-            Named::LocatedRbf => "mnist-located-rbf",
-            Named::Contrast => "cifar-contrast",
-            Named::ContrastRbf => "cifar-contrast-rbf",
-            Named::Additive if colour => "cifar-additive",
-            Named::Additive => "mnist-additive",
-            Named::Flips => "mnist-flips",
-            Named::ColourPatch => "cifar-colour-patch",
-            Named::MultiChannel => "cifar-multichannel",
-        }
-    }
-}
-
-/// Images below this side get 3x3 patches at every place.
-const SMALL_SIDE: usize = 20;
-/// Kernel variances at which the fast recipe starts, of convolutions and of whole images: for classes, and for targets
+/// Kernel variances at which training starts, of convolutions and of whole images: for classes, and for targets
 /// of unit size.
 const CONV_VARIANCE: [f64; 2] = [500.0, 50.0];
 /// The same where all places are alike: the mean over places leaves little of the variance of a function of patches,
 /// and no weights can make up for it.
 const ALIKE_VARIANCE: [f64; 2] = [10_000.0, 50.0];
 const IMAGE_VARIANCE: [f64; 2] = [5.0, 1.0];
-/// Lengthscale of places at which it starts, as a part of the image's shorter side: three pixels of MNIST.
-const LOCATION: f64 = 3.0 / 28.0;
 /// A run shorter than this gets fewer inducing inputs than it could have.
 const SHORT: Duration = Duration::from_secs(600);
 /// Below this many images a location-aware kernel says enough about places; weights of their own are fitted to noise.
 const FEW_IMAGES: usize = 500;
 
 /// A spec for these data, to be trained for so long.
-pub fn choose(
-    named: Option<Named>,
-    recipe: Recipe,
-    data: &Dataset,
-    time: Option<Duration>,
-) -> crate::Result<Chosen> {
+pub fn choose(named: Option<Named>, data: &Dataset, time: Option<Duration>) -> crate::Result<ResolvedConfig> {
     let shape = data.images().shape();
-    let (side, colour) = (shape.height().min(shape.width()), shape.channels() > 1);
-    let mut reasons = Vec::new();
+    let mut decisions = Vec::new();
+    if named == Some(Named::Pooled) {
+        return pooled::choose(data, decisions);
+    }
     let named = named.unwrap_or_else(|| {
-        let (named, why) = match (side, colour) {
+        let (named, why) = match (shape.height().min(shape.width()), shape.channels()) {
             (..3, _) => (Named::Rbf, "images are too small for patches"),
-            (_, true) => (Named::ContrastRbf, "images have several channels"),
+            (_, 2..) => (Named::ContrastRbf, "images have several channels"),
             _ => (Named::Located, "images are grey"),
         };
-        reasons.push(format!("model: {} ({why})", named.name()));
+        decisions.push(Decision::new(Aspect::Model, named.name(), why));
         named
     });
-    if named == Named::MultiChannel && !colour {
-        return Err(PresetError::OneChannel.into());
-    }
-    let text = paper_spec(named.spec_name(colour)).expect("every name has a spec");
-    let mut experiment = ExperimentSpec::from_toml(text)?;
-    experiment.model.image = shape;
-    let located = experiment.model.components.iter().any(|c| c.location.is_some());
+    let located = named.is_location_aware();
     let (inducing, why) = inducing(data.len(), located, time);
-    for component in &mut experiment.model.components {
-        component.inducing.count = inducing;
-        if let ViewSpec::Patches { patch, stride, contrast, .. } = &mut component.views {
-            let (size, apart) = match contrast {
-                _ if side < SMALL_SIDE => (3, 1),
-                None => (5, 1),
-                Some(_) => (4, 2),
-            };
-            (*patch, *stride) = (Pair::Both(size), Pair::Both(apart));
+    let (mut components, posterior) = named.parts(shape, inducing)?;
+    for component in &mut components {
+        if let ViewSpec::Patches { patch, stride, .. } = &component.views {
+            let ((size, _), (apart, _)) = ((*patch).into(), (*stride).into());
             let image = format!("images are {}x{}", shape.height(), shape.width());
-            reasons.push(format!("patches: {size}x{size}, {apart} apart ({image})"));
+            decisions.push(Decision::new(Aspect::Patches, format!("{size}x{size}, {apart} apart"), image));
         } else {
             component.inducing.count = inducing.min(data.len());
         }
     }
-    if located && recipe == Recipe::Fast && data.len() < FEW_IMAGES {
-        experiment.model.components.iter_mut().for_each(|c| c.weights = Weights::Ones);
-        reasons.push(format!("weights: none ({} training images)", data.len()));
+    if located && data.len() < FEW_IMAGES {
+        components.iter_mut().for_each(|c| c.weights = Weights::Ones);
+        let why = format!("{} training images", data.len());
+        decisions.push(Decision::new(Aspect::Weights, "none", why));
     }
-    reasons.push(format!("inducing inputs: M = {inducing} ({why})"));
-    experiment.model.likelihood = likelihood(data, recipe, &mut reasons);
-    if recipe == Recipe::Fast {
-        experiment.model.components.iter_mut().for_each(|c| start_values(c, data, side));
-        experiment.train = TrainSpec { batch_size: batch_size(data), ..TrainSpec::default() };
-    }
+    decisions.push(Decision::new(Aspect::Inducing, format!("M = {inducing}"), why));
+    let likelihood = likelihood(data.targets());
+    decisions.push(likelihood_decision(&likelihood));
+    components.iter_mut().for_each(|c| start_values(c, data));
+    let jitter = Jitter::default();
+    let model = ModelSpec { image: shape, likelihood, posterior, jitter, augmentation: None, components };
+    let train = TrainSpec { batch_size: batch_size(data), ..TrainSpec::default() };
+    let experiment = ExperimentSpec { model, train };
     let name = named.name().replace('+', "-");
-    let free_steps = recipe == Recipe::Fast;
-    let mut chosen = Chosen { experiment, name, reasons, free_inducing: true, free_steps };
+    let mut chosen = ResolvedConfig { experiment, name, decisions, free_inducing: true, free_steps: true };
     chosen.fit_steps(data);
     Ok(chosen)
+}
+
+/// The model taken where none is named: pooled patches in closed form, unless it is to be trained in steps (none here; see
+/// [`choose`]) or images are too small for patches.
+pub fn default_model(data: &Dataset, in_steps: bool) -> Option<Named> {
+    let shape = data.images().shape();
+    (!in_steps && shape.height().min(shape.width()) >= pooled::LEAST_SIDE).then_some(Named::Pooled)
 }
 
 /// Inducing inputs for so many images. In a short time more steps are worth more than more inducing inputs. With few
@@ -238,32 +175,30 @@ fn batch_size(data: &Dataset) -> usize {
     batch.min(data.len())
 }
 
-fn likelihood(data: &Dataset, recipe: Recipe, reasons: &mut Vec<String>) -> LikelihoodSpec {
-    let (spec, text) = match (data.targets(), recipe) {
-        (Targets::Classes { classes: 2, .. }, _) => (LikelihoodSpec::probit(), "probit (two classes)".into()),
-        (Targets::Classes { classes, .. }, Recipe::Fast) => {
-            (LikelihoodSpec::softmax(*classes), format!("softmax ({classes} classes)"))
+/// The likelihood for such targets; numbers are standardised.
+pub fn likelihood(targets: &Targets) -> LikelihoodSpec {
+    match targets {
+        Targets::Classes { classes: 2, .. } => LikelihoodSpec::probit(),
+        Targets::Classes { classes, .. } => LikelihoodSpec::softmax(*classes),
+        Targets::Real(y) => LikelihoodSpec::standardised(y),
+    }
+}
+
+fn likelihood_decision(spec: &LikelihoodSpec) -> Decision {
+    let (value, why) = match spec {
+        LikelihoodSpec::Gaussian { units, .. } => {
+            let (mean, sd) = (units.offset, units.scale);
+            let why = format!("targets are numbers around {mean:.4}, standard deviation {sd:.4}");
+            ("Gaussian noise on standardised targets".to_string(), why)
         }
-        (Targets::Classes { classes, .. }, Recipe::Paper) => {
-            (LikelihoodSpec::robust_max(*classes), format!("robust-max ({classes} classes)"))
-        }
-        (Targets::Real(y), _) => {
-            let variance = (0.1 * spread(y)).max(1e-6);
-            let text = format!("Gaussian noise, variance {variance:.3e} to start with (targets are numbers)");
-            (LikelihoodSpec::Gaussian { variance }, text)
-        }
+        LikelihoodSpec::Softmax { classes, .. } => ("softmax".into(), format!("{classes} classes")),
+        _ => ("probit".into(), "two classes".into()),
     };
-    reasons.push(format!("likelihood: {text}"));
-    spec
+    Decision::new(Aspect::Likelihood, value, why)
 }
 
-/// Mean square of targets: their spread around the prior's mean, which is zero.
-fn spread(y: &[f64]) -> f64 {
-    y.iter().map(|y| y * y).sum::<f64>() / y.len() as f64
-}
-
-/// Starting values of the fast recipe.
-fn start_values(component: &mut ComponentSpec, data: &Dataset, side: usize) {
+/// Starting values of kernel and noise.
+fn start_values(component: &mut ComponentSpec, data: &Dataset) {
     let patches = matches!(component.views, ViewSpec::Patches { .. });
     let alike = component.weights == Weights::Ones && component.location.is_none();
     let [of_classes, of_numbers] = match (patches, alike) {
@@ -271,17 +206,12 @@ fn start_values(component: &mut ComponentSpec, data: &Dataset, side: usize) {
         (true, false) => CONV_VARIANCE,
         (false, _) => IMAGE_VARIANCE,
     };
-    let (variance, scale) = match data.targets() {
-        Targets::Classes { .. } => (of_classes, 1.0),
-        Targets::Real(y) => (of_numbers, spread(y).max(1e-6)),
-    };
-    component.kernel.variance = Some(variance * scale);
-    component.white = component.white.map(|w| w * scale);
-    if let Some(location) = &mut component.location {
-        location.lengthscale = Some(Lengthscale::One(LOCATION * side as f64));
-    }
-    if !patches && component.kernel.kind == "rbf" {
-        component.kernel.lengthscale = Some(Lengthscale::Named(Median::Median));
+    component.kernel.set_variance(match data.targets() {
+        Targets::Classes { .. } => of_classes,
+        Targets::Real(_) => of_numbers,
+    });
+    if !patches && matches!(component.kernel, KernelSpec::Rbf(_)) {
+        component.kernel.set_lengthscale(Lengthscale::Named(Median::Median));
     }
 }
 
@@ -290,6 +220,7 @@ mod tests {
     use super::*;
     use crate::data::{ImageShape, Images, Pixels};
     use crate::rng::Rng;
+    use crate::views::Pair;
 
     fn data(shape: (usize, usize, usize), images: usize, targets: Targets) -> Dataset {
         let shape = ImageShape::new(shape.0, shape.1, shape.2).unwrap();
@@ -304,30 +235,30 @@ mod tests {
 
     #[test]
     fn defaults_follow_the_data() {
-        let grey = choose(None, Recipe::Fast, &data((28, 28, 1), 30, classes(30, 10)), None).unwrap();
+        let grey = choose(None, &data((28, 28, 1), 30, classes(30, 10)), None).unwrap();
         assert_eq!(
             (grey.name.as_str(), &grey.experiment.model.likelihood),
             ("located", &LikelihoodSpec::softmax(10))
         );
-        let patch = |c: &Chosen| match &c.experiment.model.components[0].views {
+        let patch = |c: &ResolvedConfig| match &c.experiment.model.components[0].views {
             ViewSpec::Patches { patch, .. } => *patch,
             other => panic!("{other:?}"),
         };
         assert_eq!(patch(&grey), Pair::Both(5));
-        let small = choose(None, Recipe::Fast, &data((9, 30, 1), 30, classes(30, 2)), None).unwrap();
+        let small = choose(None, &data((9, 30, 1), 30, classes(30, 2)), None).unwrap();
         assert_eq!(
             (patch(&small), &small.experiment.model.likelihood),
             (Pair::Both(3), &LikelihoodSpec::probit())
         );
-        let colour = choose(None, Recipe::Fast, &data((24, 24, 3), 30, classes(30, 3)), None).unwrap();
+        let colour = choose(None, &data((24, 24, 3), 30, classes(30, 3)), None).unwrap();
         assert_eq!((colour.name.as_str(), patch(&colour)), ("contrast-rbf", Pair::Both(4)));
-        let tiny = choose(None, Recipe::Fast, &data((2, 2, 1), 30, classes(30, 2)), None).unwrap();
+        let tiny = choose(None, &data((2, 2, 1), 30, classes(30, 2)), None).unwrap();
         assert_eq!((tiny.name.as_str(), tiny.experiment.model.components[0].inducing.count), ("rbf", 30));
         let real = Targets::real((0..30).map(f64::from).collect()).unwrap();
-        let real = choose(None, Recipe::Fast, &data((24, 24, 1), 30, real), None).unwrap();
+        let real = choose(None, &data((24, 24, 1), 30, real), None).unwrap();
         assert!(matches!(real.experiment.model.likelihood, LikelihoodSpec::Gaussian { .. }));
         for c in [grey, small, colour, tiny] {
-            assert!(c.reasons.iter().any(|r| r.starts_with("model: ")), "{:?}", c.reasons);
+            assert!(c.decisions.iter().any(|d| d.what == Aspect::Model), "{:?}", c.decisions);
         }
     }
 
@@ -335,7 +266,7 @@ mod tests {
     fn few_images_need_a_patch_for_every_place_and_no_weights() {
         let chosen = |images| {
             let data = data((9, 9, 1), images as usize, classes(images, 10));
-            let chosen = choose(Some(Named::Located), Recipe::Fast, &data, None).unwrap();
+            let chosen = choose(Some(Named::Located), &data, None).unwrap();
             let component = &chosen.experiment.model.components[0];
             (component.inducing.count, component.weights)
         };
@@ -348,8 +279,8 @@ mod tests {
     fn only_places_that_are_alike_start_from_a_larger_variance() {
         let data = data((9, 9, 1), 100, classes(100, 10));
         let variance = |named| {
-            let chosen = choose(Some(named), Recipe::Fast, &data, None).unwrap();
-            chosen.experiment.model.components[0].kernel.variance.unwrap()
+            let chosen = choose(Some(named), &data, None).unwrap();
+            chosen.experiment.model.components[0].kernel.variance().unwrap()
         };
         assert_eq!(variance(Named::Invariant), ALIKE_VARIANCE[0]);
         assert_eq!(variance(Named::Weighted), CONV_VARIANCE[0]);
@@ -357,42 +288,46 @@ mod tests {
     }
 
     #[test]
-    fn every_named_model_can_be_built_by_both_recipes() {
+    fn every_named_model_can_be_built() {
         let data = data((22, 22, 3), 120, classes(120, 3));
         for named in Named::ALL {
             assert_eq!(named.name().parse(), Ok(named));
-            for recipe in Recipe::ALL {
-                assert_eq!(recipe.name().parse(), Ok(recipe));
-                let mut chosen = choose(Some(named), recipe, &data, None).unwrap();
-                chosen.experiment.train.check().unwrap();
-                chosen.build(&data).unwrap_or_else(|e| panic!("{named:?}, {recipe:?}: {e}"));
-            }
+            let mut chosen = choose(Some(named), &data, None).unwrap();
+            chosen.experiment.train.check().unwrap();
+            chosen.build(&data).unwrap_or_else(|e| panic!("{named:?}: {e}"));
         }
     }
 
     #[test]
-    fn natural_steps_follow_what_a_user_settles() {
+    fn natural_steps_follow_what_a_user_sets() {
         let data = data((9, 9, 1), 3000, classes(3000, 10));
-        let gamma = |settled: Settled| {
-            let mut chosen = choose(Some(Named::Weighted), Recipe::Fast, &data, None).unwrap();
-            chosen.settle(&settled, &data).unwrap();
-            let told = chosen.reasons.iter().filter(|r| r.starts_with("training: ")).count();
-            assert_eq!(told, 1, "{:?}", chosen.reasons);
+        let gamma = |overrides: Overrides| {
+            let mut chosen = choose(Some(Named::Weighted), &data, None).unwrap();
+            chosen.apply(&overrides, &data).unwrap();
+            let told = chosen.decisions.iter().filter(|d| d.what == Aspect::Training).count();
+            assert_eq!(told, 1, "{:?}", chosen.decisions);
             chosen.experiment.train.natural.gamma
         };
-        assert_eq!(gamma(Settled::default()), 50.0 / (8.0 * 256.0));
-        assert_eq!(gamma(Settled { inducing: Some(50), ..Settled::default() }), 50.0 / 400.0);
-        let all = Settled { inducing: Some(750), batch_size: Some(150), ..Settled::default() };
+        assert_eq!(gamma(Overrides::default()), 50.0 / (8.0 * 256.0));
+        assert_eq!(gamma(Overrides { inducing: Some(50), ..Overrides::default() }), 50.0 / 400.0);
+        let all = Overrides { inducing: Some(750), batch_size: Some(150), ..Overrides::default() };
         assert_eq!(gamma(all), 150.0 / 3000.0, "no more images than there are");
-        assert_eq!(gamma(Settled { batch_size: Some(3000), ..Settled::default() }), 0.5);
+        assert_eq!(gamma(Overrides { batch_size: Some(3000), ..Overrides::default() }), 0.5);
 
-        let mut given = choose(Some(Named::Rbf), Recipe::Paper, &data, None).unwrap();
+        let mut given = choose(Some(Named::Rbf), &data, None).unwrap();
+        given.free_steps = false;
         let before = given.experiment.train.natural.gamma;
-        given.settle(&Settled { batch_size: Some(7), seed: Some(3), ..Settled::default() }, &data).unwrap();
+        given
+            .apply(&Overrides { batch_size: Some(7), seed: Some(3), ..Overrides::default() }, &data)
+            .unwrap();
         let TrainSpec { batch_size, seed, natural, .. } = given.experiment.train;
-        assert_eq!((batch_size, seed, natural.gamma), (7, 3, before), "published steps stay");
-        let patch = Settled { patch: Some([3, 3]), ..Settled::default() };
-        assert_eq!(given.settle(&patch, &data), Err(PresetError::NoPatches));
+        assert_eq!(
+            (batch_size, seed, natural.gamma),
+            (7, 3, before),
+            "steps that are not ours to choose stay"
+        );
+        let patch = Overrides { patch: Some([3, 3]), ..Overrides::default() };
+        assert_eq!(given.apply(&patch, &data), Err(PresetError::NoPatches));
     }
 
     #[test]
@@ -400,6 +335,6 @@ mod tests {
         let message = "weigthed".parse::<Named>().unwrap_err().to_string();
         assert!(message.contains("`weigthed`") && message.contains("weighted+rbf"), "{message}");
         let grey = data((9, 9, 1), 30, classes(30, 2));
-        assert!(choose(Some(Named::MultiChannel), Recipe::Fast, &grey, None).is_err());
+        assert!(choose(Some(Named::MultiChannel), &grey, None).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! One suite over every engine. The suite itself is `convgp::cov::contract`, so that an engine from outside can run it.
 
 use convgp::cov::contract::{Tolerance, check_by_differences, check_engine};
-use convgp::cov::{Cov, Engine, Fused, Need, Reference, Tricks};
+use convgp::cov::{Cov, Engine, Fused, Need, Optimizations, Reference};
 use convgp::data::{Batch, ImageShape, Images, Pixels};
 use convgp::linalg::Mat;
 use convgp::{Model, ModelSpec, rng::Rng};
@@ -32,20 +32,31 @@ fn fused_in_single_precision() {
 
 /// Every idea switched off in turn, and all at once: results stay the same. Without `vector` it is the portable path.
 #[test]
-fn fused_without_its_tricks() {
-    let all = Tricks::default();
-    let none = Tricks { merge: false, handover: false, symmetric: false, boxes: false, vector: false };
-    for tricks in [
-        Tricks { merge: false, ..all },
-        Tricks { handover: false, ..all },
-        Tricks { symmetric: false, ..all },
-        Tricks { boxes: false, ..all },
-        Tricks { vector: false, ..all },
-        Tricks { merge: false, boxes: false, ..all },
+fn fused_without_its_optimizations() {
+    let all = Optimizations::default();
+    let none =
+        Optimizations { merge: false, handover: false, symmetric: false, box_filter: false, vector: false };
+    for optimizations in [
+        Optimizations { merge: false, ..all },
+        Optimizations { handover: false, ..all },
+        Optimizations { symmetric: false, ..all },
+        Optimizations { box_filter: false, ..all },
+        Optimizations { vector: false, ..all },
+        Optimizations { merge: false, box_filter: false, ..all },
         none,
     ] {
-        suite(&format!("Fused<f64> {tricks:?}"), &Fused::<f64>::with_tricks(tricks), 1e-12, 1e-10);
-        suite(&format!("Fused<f32> {tricks:?}"), &Fused::<f32>::with_tricks(tricks), 1e-5, 1e-4);
+        suite(
+            &format!("Fused<f64> {optimizations:?}"),
+            &Fused::<f64>::with_optimizations(optimizations),
+            1e-12,
+            1e-10,
+        );
+        suite(
+            &format!("Fused<f32> {optimizations:?}"),
+            &Fused::<f32>::with_optimizations(optimizations),
+            1e-5,
+            1e-4,
+        );
     }
 }
 

@@ -8,6 +8,7 @@ use convgp::data::{Batch, Images};
 use convgp::likelihood::Predictive;
 use convgp::linalg::{Mat, dot, solve_lower};
 use convgp::model::{Bound, Predictor, Workspace};
+use convgp::params::Params;
 use convgp::params::{packed_column, packed_len};
 use convgp::rng::Rng;
 use convgp::variational::Form;
@@ -44,11 +45,11 @@ fn spec(likelihood: &str, fields: &str, components: &[&str]) -> String {
     )
 }
 
-fn build(text: &str, images: &Images) -> (Model, Vec<f64>) {
+fn build(text: &str, images: &Images) -> (Model, Params) {
     Model::new(&ModelSpec::from_toml(text).unwrap(), Some(images), &mut Rng::new(1)).unwrap()
 }
 
-fn bound_and_gradient(model: &Model, values: &[f64], batch: &Batch) -> (Bound, Vec<f64>) {
+fn bound_and_gradient(model: &Model, values: &Params, batch: &Batch) -> (Bound, Vec<f64>) {
     let mut ws = Workspace::<Reference>::default();
     let bound = model.elbo_and_grad(&Reference, values, batch, 2 * batch.len(), 0, &mut ws).unwrap();
     (bound, ws.grad)
@@ -236,7 +237,7 @@ fn block_diagonal_covariances_are_full_ones_with_zeros() {
             let there = block.model.layout().entry(&e.name).unwrap().slot;
             assert_all_close(e.slot.of(&gradient), there.of(&expected_gradient), 1e-9);
         }
-        let latents = |model: &Model, values: &[f64]| {
+        let latents = |model: &Model, values: &Params| {
             Predictor::new(model, &Reference, values).unwrap().latents(block.data.images()).unwrap()
         };
         let (found, expected) = (latents(&full, &values), latents(&block.model, &block.values));

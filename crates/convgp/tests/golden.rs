@@ -1,7 +1,7 @@
 //! Every golden file of the project, and that a changed one would be noticed.
 
 use convgp::cov::{Engine, Fused, Reference};
-use convgp_golden::{Fixture, Precision, Report, golden_files};
+use convgp_golden::{Precision, Report, check_file, check_text, golden_files};
 use std::path::{Path, PathBuf};
 
 fn files() -> Vec<PathBuf> {
@@ -15,15 +15,15 @@ fn text(name: &str) -> String {
 }
 
 fn check(text: &str) -> Report {
-    Fixture::parse(text).and_then(|f| f.check(&Reference, Precision::Double)).expect("a well-formed file")
+    check_text(text, &Reference, Precision::Double).expect("a well-formed file")
 }
 
 fn agrees_with_every_file<E: Engine>(engine: &E, precision: Precision) {
     let files = files();
-    assert!(files.len() >= 38, "only {} golden files found", files.len());
+    assert!(files.len() >= 54, "only {} golden files found", files.len());
     let mut failures = Vec::new();
     for file in &files {
-        match Fixture::read(file).and_then(|f| f.check(engine, precision)) {
+        match check_file(file, engine, precision) {
             Ok(report) if report.passed() => {}
             Ok(report) => failures.push(format!("{}: {report}", file.display())),
             Err(error) => failures.push(format!("{}: {error}", file.display())),
@@ -70,6 +70,24 @@ fn a_perturbed_file_fails() {
         let failed: Vec<_> = report.failures().map(|q| q.kind).collect();
         assert_eq!(failed, [kind], "{pointer}: {report}");
     }
+    for (name, pointer, kind) in [
+        ("pooling_grey", "/outputs/phi/0/0", "phi"),
+        ("normalise_nystrom", "/grads/inducing/0/0/0", "grad Z"),
+        ("transform_contrast_whiten", "/components/0/transform/whiten/matrix/0/0", "whitening"),
+        ("labels_three", "/outputs/loo_prob/0/0", "loo_prob"),
+        ("labels_two", "/outputs/test/variance_scaled/0", "variance"),
+        ("energy_pooled", "/outputs/energies/1/adjoints/A/0/0", "bar A"),
+        ("energy_image", "/outputs/bounds/tightened/grads/s2", "grad s2"),
+        ("energy_exact", "/outputs/energies/3/log_Z", "value"),
+        ("power_scalar", "/cases/1/outputs/powers/0/d_var_weighted/0/0", "d_var_weighted"),
+        ("power_classes", "/cases/0/outputs/powers/2/d_mean/0/0", "d_mean"),
+    ] {
+        let mut file: serde_json::Value = serde_json::from_str(&text(name)).unwrap();
+        let number = file.pointer_mut(pointer).expect("the field exists");
+        *number = (number.as_f64().unwrap() * (1.0 + 1e-6) + 1e-7).into();
+        let report = check(&file.to_string());
+        assert!(report.failures().any(|q| q.kind == kind), "{name}{pointer}: {report}");
+    }
     // A perturbed input changes nearly everything.
     let mut file: serde_json::Value = serde_json::from_str(&text("wconv_probit")).unwrap();
     file["kernels"][0]["lengthscale"] = 1.3.into();
@@ -94,11 +112,47 @@ fn malformed_files_are_named_not_panicked_on() {
     for (change, message) in cases {
         let mut file = good.clone();
         change(&mut file);
-        let outcome = Fixture::parse(&file.to_string()).and_then(|f| f.check(&Reference, Precision::Double));
+        let outcome = check_text(&file.to_string(), &Reference, Precision::Double);
         let error = outcome.expect_err(message).to_string();
         assert!(error.contains(message), "`{error}` does not contain `{message}`");
     }
-    assert!(Fixture::parse("{").unwrap_err().to_string().starts_with("is not JSON"));
+    assert!(
+        check_text("{", &Reference, Precision::Double).unwrap_err().to_string().starts_with("is not JSON")
+    );
+}
+
+/// What the schema of the closed form allows but no file here has: no windows, no transform, transformed whole images.
+#[test]
+fn other_files_of_the_closed_form_are_read() {
+    type Change = fn(&mut serde_json::Value);
+    let cases: [(&str, Change, &[&str]); 3] = [
+        (
+            "pooling_edge",
+            |f| f["components"][0]["pooling"] = serde_json::Value::Null,
+            &["field `outputs.phi"],
+        ),
+        ("labels_two", |f| f["components"][0]["transform"] = serde_json::Value::Null, &[]),
+        (
+            "energy_image",
+            |f| f["components"][0]["transform"]["contrast"] = 0.1.into(),
+            &["A", "Kff", "Kuf", "value"],
+        ),
+    ];
+    for (name, change, wrong) in cases {
+        let mut file: serde_json::Value = serde_json::from_str(&text(name)).unwrap();
+        change(&mut file);
+        match check_text(&file.to_string(), &Reference, Precision::Double) {
+            Ok(report) => {
+                let failed: Vec<_> = report.failures().map(|q| q.kind).collect();
+                assert!(wrong.iter().all(|kind| failed.contains(kind)), "{name}: {report}");
+                assert_eq!(failed.is_empty(), wrong.is_empty(), "{name}: {report}");
+            }
+            Err(error) => assert!(error.to_string().contains(wrong[0]), "{name}: {error}"),
+        }
+    }
+    let bad = text("pooling_edge").replace("\"covariance\"", "\"variance\"");
+    let error = check_text(&bad, &Reference, Precision::Double).unwrap_err().to_string();
+    assert!(error.contains("field `kind` is `variance`; expected `covariance`"), "{error}");
 }
 
 /// Components that share a kernel but not the inducing inputs, and the other way round, beside a pair that shares both.

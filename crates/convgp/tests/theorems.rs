@@ -103,7 +103,7 @@ fn a_full_natural_step_is_the_collapsed_optimum() {
         let before = setup.values.clone();
         natural_step(&mut setup, &mut ws);
         setup.model.set_form(Form::Covariance, &mut setup.values).unwrap();
-        for (a, b) in before.iter().zip(&setup.values) {
+        for (a, b) in before.iter().zip(&*setup.values) {
             assert_close(*b, *a, 1e-9);
         }
     }

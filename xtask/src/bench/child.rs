@@ -116,12 +116,11 @@ impl Job {
         rayon::ThreadPoolBuilder::new().num_threads(self.threads).build_global()?;
         let data = load(config, self.images, self.data.as_deref(), self.sizes)?;
         let loaded = memory("VmRSS");
-        let (mut model, values) =
-            Model::new(&config.model(self.sizes)?, Some(data.images()), &mut Rng::new(1))?;
+        let (model, values) = Model::new(&config.model(self.sizes)?, Some(data.images()), &mut Rng::new(1))?;
         let views = model.components()[0].responses()[0].views();
         let views = (views.count(), views.len());
         let engine = Fused::<f32>::default();
-        let mut trainer = Trainer::new(&mut model, &engine, &data, &self.train_spec(config), values)?;
+        let mut trainer = Trainer::new(&model, &engine, &data, &self.train_spec(config), values)?;
         let start = Instant::now();
         trainer.step()?;
         let first = start.elapsed().as_secs_f64();
@@ -146,7 +145,7 @@ impl Job {
             predictions: Vec::new(),
         };
         if self.predict > 0 {
-            let (model, values) = (trainer.model(), trainer.into_values());
+            let (model, values) = (trainer.model(), trainer.into_params());
             let indices: Vec<usize> = (0..self.predict.min(data.len())).collect();
             let images = data.images().select(&indices)?;
             let start = Instant::now();

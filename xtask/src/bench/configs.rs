@@ -1,8 +1,9 @@
 //! The configurations that are measured, by name.
 
 use convgp::ModelSpec;
+use convgp::component::ImageNorm;
 use convgp::data::ImageShape;
-use convgp::kernel::{KernelSpec, Lengthscale};
+use convgp::kernel::{Family, KernelSpec, Lengthscale, RadialSpec};
 use convgp::likelihood::LikelihoodSpec;
 use convgp::model::{ComponentSpec, InducingInit, InducingSpec, Jitter, PosteriorSpec, Weights};
 use convgp::variational::Structure;
@@ -34,12 +35,12 @@ impl Source {
 /// A component: patches `side x side`, or the whole image.
 #[derive(Debug, Clone, Copy)]
 enum Part {
-    Patches { side: usize, channels: ChannelSpec, weighted: bool, located: bool },
+    Patches { side: usize, channels: ChannelSpec, weighted: bool, location_aware: bool },
     Image,
 }
 
 const fn weighted(side: usize, channels: ChannelSpec) -> Part {
-    Part::Patches { side, channels, weighted: true, located: false }
+    Part::Patches { side, channels, weighted: true, location_aware: false }
 }
 
 /// One configuration.
@@ -70,8 +71,9 @@ const fn config(
 
 const CONV: Part = weighted(5, ChannelSpec::Pooled);
 const INVARIANT: Part =
-    Part::Patches { side: 3, channels: ChannelSpec::Pooled, weighted: false, located: false };
-const LOCATED: Part = Part::Patches { side: 5, channels: ChannelSpec::Pooled, weighted: true, located: true };
+    Part::Patches { side: 3, channels: ChannelSpec::Pooled, weighted: false, location_aware: false };
+const LOCATION_AWARE: Part =
+    Part::Patches { side: 5, channels: ChannelSpec::Pooled, weighted: true, location_aware: true };
 
 /// All of them: the table of the issue, R in both kinds, and L1, the location-aware M1.
 pub const CONFIGS: &[Config] = &[
@@ -79,7 +81,7 @@ pub const CONFIGS: &[Config] = &[
     config(("Rinv", "invariant conv 3x3"), Source::Rectangles, (16, 100), &[INVARIANT]),
     config(("M1s", "weighted conv 5x5"), Source::Mnist, (100, 100), &[CONV]),
     config(("M1", "weighted conv 5x5"), Source::Mnist, (750, 200), &[CONV]),
-    config(("L1", "location-aware conv 5x5"), Source::Mnist, (750, 200), &[LOCATED]),
+    config(("L1", "location-aware conv 5x5"), Source::Mnist, (750, 200), &[LOCATION_AWARE]),
     config(("M2", "weighted conv 5x5 + RBF, full S"), Source::Mnist, (750, 200), &[CONV, Part::Image]),
     config(("RBF", "RBF on whole images"), Source::Mnist, (750, 200), &[Part::Image]),
     config(("C1", "colour weighted baseline 5x5"), Source::Cifar10, (1000, 40), &[CONV]),
@@ -141,8 +143,9 @@ impl Config {
         Ok(ModelSpec {
             image,
             likelihood,
-            posterior: PosteriorSpec { structure: self.structure, whiten: true },
+            posterior: PosteriorSpec { structure: self.structure, whiten: true, rank: None },
             jitter: Jitter::default(),
+            augmentation: None,
             components: self.parts.iter().map(|part| component(*part, inducing)).collect(),
         })
     }
@@ -154,30 +157,30 @@ fn component(part: Part, inducing: InducingSpec) -> ComponentSpec {
         name: None,
         views: ViewSpec::Image { orbit: Vec::new(), contrast: None },
         weights: Weights::Ones,
+        pooling: None,
+        image_norm: ImageNorm::None,
         normalise: true,
         white: None,
-        kernel: KernelSpec::radial("rbf", 1.0, 5.0),
+        kernel: KernelSpec::radial(Family::Rbf, 1.0, 5.0),
         location: None,
         inducing,
     };
-    let Part::Patches { side, channels, weighted, located } = part else { return plain };
-    let place = KernelSpec {
-        variance: None,
-        lengthscale: Some(Lengthscale::One(3.0)),
-        ..KernelSpec::radial("matern32", 1.0, 3.0)
-    };
+    let Part::Patches { side, channels, weighted, location_aware } = part else { return plain };
+    let lengthscale = Some(Lengthscale::One(3.0));
+    let place = KernelSpec::Matern32(RadialSpec { lengthscale, ..RadialSpec::default() });
     ComponentSpec {
         views: ViewSpec::Patches {
             patch: Pair::Both(side),
             stride: Pair::Both(1),
             channels,
-            located,
+            location_aware,
             orbit: Vec::new(),
             contrast: None,
+            transform: None,
         },
         weights: if weighted { Weights::Learned } else { Weights::Ones },
-        kernel: KernelSpec::radial("rbf", 1.0, 1.0),
-        location: located.then_some(place),
+        kernel: KernelSpec::radial(Family::Rbf, 1.0, 1.0),
+        location: location_aware.then_some(place),
         ..plain
     }
 }

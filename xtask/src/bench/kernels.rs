@@ -1,7 +1,7 @@
 //! The engine's kernels against the machine's limit: Kuf, kff and their derivatives, on images in which no two views
 //! are equal, on one thread.
 
-use super::boxes::Boxes;
+use super::box_filter::BoxFilter;
 use super::clock::{Times, Watch};
 use super::limits::Limits;
 use super::report::{Report, Row, Table};
@@ -9,7 +9,7 @@ use anyhow::Result;
 use convgp::component::Component;
 use convgp::cov::{Cov, Engine, Fused, Need};
 use convgp::data::{Batch, ImageShape, Images, Pixels};
-use convgp::kernel::{RADIALS, RadialFn};
+use convgp::kernel::{Family, RadialFn};
 use convgp::rng::Rng;
 use convgp::{Model, ModelSpec};
 use std::hint::black_box;
@@ -67,7 +67,7 @@ pub fn run(report: Report, limits: &Limits, quick: bool) -> Result<()> {
 /// A component with its numbers and buffers.
 struct Side {
     model: Model,
-    values: Vec<f64>,
+    values: convgp::params::Params,
     saved: <Fused<f32> as Engine>::Saved,
     cov: Cov,
     cov_bar: Cov,
@@ -134,12 +134,12 @@ impl Case {
         let pairs = (self.batch * p * (p + 1)) as f64 / 2.0;
         let product = limits.product(e, p, self.inducing);
         let moments = product * (e + 1) as f64 / e as f64;
-        let geometry = Boxes {
+        let geometry = BoxFilter {
             side: self.side,
             patch: self.patch,
             channels: if self.through { self.channels } else { 1 },
         };
-        let distance = limits.boxes(geometry).min(limits.product(e, p, p));
+        let distance = limits.box_filter(geometry).min(limits.product(e, p, p));
         let kff = watch.times("gradient 1").plus(-1.0, &watch.times("mean 1"));
         let rest = watch.times("forward").plus(-1.0, &kff);
         let both = watch.times("forward").plus(1.0, &watch.times("pullback"));
@@ -193,12 +193,13 @@ pub fn radials(report: Report, quick: bool) {
         "One thread, tiles of 768 distances in f32 (384 in f64), each function with and without its slope.";
     let mut table = report.table("exp", note);
     let (seconds, fma) = (if quick { 0.05 } else { 0.4 }, super::loops::has_fma());
-    for (name, radial) in RADIALS {
+    for family in Family::ALL {
+        let radial = family.radial();
         for slopes in [false, true] {
-            let rate = 768.0 / single(*radial, slopes, fma, seconds);
-            let double = 384.0 / double(*radial, slopes, fma, seconds);
+            let rate = 768.0 / single(radial, slopes, fma, seconds);
+            let double = 384.0 / double(radial, slopes, fma, seconds);
             table.add(&vec![
-                ("function", (*name).into()),
+                ("function", family.name().into()),
                 ("slope", if slopes { "yes" } else { "no" }.into()),
                 ("f32_G_values_per_s", (rate / 1e9).into()),
                 ("f64_G_values_per_s", (double / 1e9).into()),

@@ -1,11 +1,11 @@
 //! What the machine can do at best, measured by the same command as everything else. One thread, single precision
 //! unless said.
 
-use super::boxes::{Boxes, boxes};
+use super::box_filter::{BoxFilter, box_filter};
 use super::clock::fastest;
 use super::loops::{exponential, has_fma, product};
 use super::report::{Cell, Report, Row};
-use convgp::linalg::{Into, Mat, gemm};
+use convgp::linalg::{Accumulate, Mat, gemm};
 use std::hint::black_box;
 
 /// Seconds spent on each limit.
@@ -31,7 +31,7 @@ impl Limits {
         let (a, b) =
             (Mat::from_fn(n, n, |i, j| (i + 2 * j) as f64), Mat::from_fn(n, n, |i, j| (i * j) as f64));
         let mut out = Mat::zeros(n, n);
-        let once = fastest(seconds, || gemm(out.view_mut(), Into::Set, 1.0, a.view(), b.view()));
+        let once = fastest(seconds, || gemm(out.view_mut(), Accumulate::Set, 1.0, a.view(), b.view()));
         limits.gemm = 2.0 * (n as f64).powi(3) / once;
         limits
     }
@@ -46,8 +46,8 @@ impl Limits {
     }
 
     /// Seconds per distance between two patches of one image, by box filters.
-    pub fn boxes(&self, geometry: Boxes) -> f64 {
-        self.per_value(boxes(geometry))
+    pub fn box_filter(&self, geometry: BoxFilter) -> f64 {
+        self.per_value(box_filter(geometry))
     }
 
     /// Copied bytes per second (each byte is read once and written once), far beyond the caches.
@@ -84,8 +84,10 @@ impl Limits {
             let p = (side - patch + 1).pow(2);
             let kuf = self.product(e, p, 750) + self.exp;
             add(format!("fused limit of Kuf, {name}, M 750"), 1e-9 / kuf, "G values/s");
-            let (by_boxes, by_product) =
-                (self.boxes(Boxes { side, patch, channels }) + self.exp, self.product(e, p, p) + self.exp);
+            let (by_boxes, by_product) = (
+                self.box_filter(BoxFilter { side, patch, channels }) + self.exp,
+                self.product(e, p, p) + self.exp,
+            );
             add(format!("fused limit of kff, {name}, box filters"), 1e-9 / by_boxes, "G pairs/s");
             add(format!("fused limit of kff, {name}, product"), 1e-9 / by_product, "G pairs/s");
         }

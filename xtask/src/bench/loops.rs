@@ -1,5 +1,5 @@
 //! The ideal inner loops whose speed is the machine's limit: a matrix product and the exponential here, box
-//! filters in `boxes`. They do nothing else: no weights, no sums, no derivatives.
+//! filters in `box_filter`. They do nothing else: no weights, no sums, no derivatives.
 //!
 //! Written over [`Real`] and compiled for AVX2 and fused multiply-add where the machine has them, as the engine's own
 //! loops are, but independent of those.

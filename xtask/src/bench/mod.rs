@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: the machine's limits, the kernels against them, whole steps, growth, what each idea bought,
+//! `cargo xtask bench`: the machine's limits, the kernels against them, whole steps, growth, what each optimization buys,
 //! prediction. Measures and reports; never judges.
 
-mod boxes;
+mod box_filter;
 pub mod child;
 mod clock;
 mod configs;
@@ -11,11 +11,11 @@ mod kernels;
 mod limits;
 mod loops;
 mod machine;
+mod optimizations;
 mod plot;
 mod posterior;
 mod report;
 mod steps;
-mod tricks;
 
 use anyhow::Result;
 use child::Mode;
@@ -42,8 +42,9 @@ pub enum Section {
     Steps,
     /// Step time against B, M, P, L and threads
     Growth,
-    /// Steps with one idea switched off
-    Tricks,
+    /// Steps with one optimization switched off
+    #[value(alias = "tricks")]
+    Optimizations,
     /// Images per second
     Predict,
 }
@@ -131,11 +132,11 @@ pub fn run(options: &Options) -> Result<()> {
         let plot = options.plot.clone().unwrap_or_else(|| results().join("scaling.svg"));
         growth::run(report, quick, options.steps.unwrap_or(if quick { 1 } else { 5 }), &plot)?;
     }
-    if chosen(Section::Tricks) {
+    if chosen(Section::Optimizations) {
         let names: &[&str] = if quick { &["R"] } else { &["R", "M1", "C1", "C1cp"] };
         let one = options.config.as_deref().map(|c| [c]);
         let rounds = options.steps.unwrap_or(if quick { 2 } else { 7 });
-        tricks::run(report, data.as_deref(), rounds, one.as_ref().map_or(names, |c| &c[..]))?;
+        optimizations::run(report, data.as_deref(), rounds, one.as_ref().map_or(names, |c| &c[..]))?;
     }
     if chosen(Section::Predict) {
         choice.predict(report, if quick { 200 } else { 2000 })?;

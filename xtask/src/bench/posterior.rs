@@ -7,9 +7,12 @@ use anyhow::{Result, anyhow};
 use convgp::cov::{Cov, Need};
 use convgp::likelihood::{Expectations, Marginals};
 use convgp::linalg::Mat;
+use convgp::model::PosteriorSpec;
 use convgp::params::Layout;
+use convgp::params::Params;
 use convgp::rng::Rng;
-use convgp::variational::{Form, PosteriorScratch, Structure, Variational};
+use convgp::variational::{Form, PosteriorScratch, Variational};
+use std::sync::Arc;
 
 /// Inducing inputs, images, latents.
 const SIZES: [(usize, usize, usize); 5] =
@@ -63,8 +66,9 @@ type Measured = (&'static str, Times, f64);
 
 fn measure((m, b, l): (usize, usize, usize), form: Form, rounds: usize) -> Result<Vec<Measured>> {
     let (mut layout, mut values, mut rng) = (Layout::default(), Vec::new(), Rng::new(5));
-    let mut q = Variational::register(l, &[(m, 1)], Structure::Full, true, &mut layout, &mut values)?;
-    q.set_form(form, &mut layout, &mut values).map_err(|e| anyhow!("row {} is indefinite", e.row))?;
+    let q = Variational::register(l, &[(m, 1)], PosteriorSpec::default(), &mut layout, &mut values)?;
+    let mut params = Params::new(Arc::new(layout), values);
+    q.set_form(form, &mut params).map_err(|e| anyhow!("latent {} is indefinite", e.latent))?;
     // A well-conditioned factor and a conditional variance that stays positive.
     let near_identity = |i: usize, j: usize| if i == j { 1.0 } else { 0.1 / (1 + i + j) as f64 };
     let chol = vec![Mat::from_fn(m, m, |i, j| if i < j { 0.0 } else { near_identity(i, j) })];
@@ -78,18 +82,18 @@ fn measure((m, b, l): (usize, usize, usize), form: Form, rounds: usize) -> Resul
     expect.var_bar.iter_mut().for_each(|g| *g = -rng.uniform());
     let (mut cov_bar, mut kuu_bar) = (cov.clone(), vec![Mat::default()]);
     let (mut scratch, mut marginals) = (PosteriorScratch::default(), Marginals::default());
-    let (mut grad, mut watch) = (vec![0.0; values.len()], Watch::default());
+    let (mut grad, mut watch) = (vec![0.0; params.len()], Watch::default());
     for round in 0..=rounds {
         watch
             .time("marginals", || {
-                q.marginals(&values, &chol, &cov, Need::Value, &mut scratch, &mut marginals)
+                q.marginals(&params, &chol, &cov, Need::Value, &mut scratch, &mut marginals)
             })
             .map_err(|e| anyhow!("latent {} is indefinite", e.latent))?;
         watch.time("pullback", || {
-            q.pullback(&values, &chol, &expect, &mut scratch, &mut cov_bar, &mut kuu_bar, &mut grad);
+            q.pullback(&params, &chol, &expect, &mut scratch, &mut cov_bar, &mut kuu_bar, &mut grad);
         });
         if form == Form::Natural {
-            watch.time("step", || q.natural_step(0.01, Some(f64::INFINITY), &expect, &scratch, &mut values));
+            watch.time("step", || q.natural_step(0.01, Some(f64::INFINITY), &expect, &scratch, &mut params));
         }
         if round == 0 {
             watch.clear();

@@ -50,10 +50,10 @@ fn colour_through_cifar_batches_and_a_folder() {
     let loaded = open(desk.idx_folder("idx"), &options).unwrap();
     std::fs::create_dir(desk.path("bin")).unwrap();
     write::cifar10(&desk.path("bin/data_batch_1.bin"), loaded.train().unwrap()).unwrap();
-    let cifar = open(desk.path("bin"), &OpenOptions::default()).unwrap();
+    let cifar = open(desk.path("bin"), &OpenOptions { colour: Colour::Rgb, ..Default::default() }).unwrap();
     write::folder(&desk.path("folder"), SplitKind::Train, cifar.train().unwrap()).unwrap();
     for source in ["bin", "folder --classes airplane,automobile,bird,cat,deer,dog,frog,horse,ship,truck"] {
-        desk.ok(&format!("train {source} {RUN}"));
+        desk.ok(&format!("train {source} --colour rgb {RUN}"));
     }
     assert_eq!(desk.run_file(1, "model.safetensors"), desk.run_file(2, "model.safetensors"));
 }

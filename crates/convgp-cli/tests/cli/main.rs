@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod common;
+mod docs;
 mod eval;
 mod explain;
 mod formats;
@@ -10,6 +11,9 @@ mod memory;
 mod new_user;
 mod options;
 mod outputs;
+mod regression;
 mod report;
 mod reproduce;
 mod resume;
+mod units;
+mod update;

@@ -58,7 +58,7 @@ fn files_are_read_as_they_were_for_training() {
     };
     assert_eq!(rest(&by_set, 2), rest(&by_file, 1));
     assert_eq!(rest(&by_set, 2).len(), 16);
-    desk.fails("eval runs/0001-a sample", 3, &["28x28x1"]);
+    desk.fails("eval runs/0001-a sample", 3, &["which the model does not know"]);
     desk.fails("predict runs/0001-a photos/blue/00.jpg nothing.png", 2, &["nothing.png"]);
     std::fs::write(desk.path("broken.safetensors"), b"not a model").unwrap();
     desk.fails("eval broken.safetensors sample", 3, &["broken.safetensors"]);
@@ -76,7 +76,7 @@ fn inspection_lists_parameters_and_shares() {
         "q.factor",
         "lower triangles",
         "share of conv",
-        "bytes divided",
+        "divided by 255",
     ] {
         assert!(text.contains(word), "{word}: {text}");
     }

@@ -114,12 +114,26 @@ fn the_published_solver_on_all_images_at_once() {
 }
 
 #[test]
+fn published_settings_are_the_same_by_train_and_by_reproduce() {
+    let desk = Desk::new();
+    desk.idx_folder("data/mnist");
+    desk.ok("reproduce mnist-weighted --recipe paper --data data --steps 1 -q --no-report");
+    desk.ok("train data/mnist --spec mnist-weighted --recipe paper --steps 1 -q --no-report");
+    desk.ok("train data/mnist --model weighted --recipe paper --steps 1 -q --no-report");
+    let [reproduced, by_spec, by_name] = [1, 2, 3].map(|run| desk.run_file(run, "spec.toml"));
+    assert!(String::from_utf8_lossy(&reproduced).contains("every = 30000"));
+    assert!(reproduced == by_spec && reproduced == by_name);
+}
+
+#[test]
 fn wrong_wishes_are_explained() {
     let desk = Desk::new();
     desk.fails("reproduce", 2, &["NAME"]);
     desk.fails("reproduce mnist", 2, &["no experiment", "mnist-weighted", "cifar-best"]);
-    desk.fails("reproduce mnist-located --recipe paper", 2, &["mnist-located", "--recipe"]);
+    desk.fails("reproduce mnist-located --recipe paper", 2, &["mnist-located", "recipe `paper`", "`fast`"]);
     desk.fails("reproduce rectangles-rbf --recipe paper --stop-after 3", 2, &["--stop-after"]);
+    desk.fails("train sample --spec rectangles-rbf --recipe paper", 2, &["L-BFGS", "convgp reproduce"]);
+    desk.fails("train sample --model located --recipe paper", 2, &["located", "weighted+rbf"]);
     desk.fails("reproduce rectangles-weighted --data nowhere", 3, &["nowhere", "convgp data get rectangles"]);
     desk.fails("reproduce --table --from nowhere", 3, &["nowhere"]);
     std::fs::write(desk.path("x.json"), "{}").unwrap();

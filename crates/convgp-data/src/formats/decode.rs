@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Seek};
 use std::path::{Path, PathBuf};
 
-use convgp::data::ImageShape;
+use convgp::data::{ImageShape, Pixels};
 use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
 use rayon::prelude::*;
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Place, Result};
 use crate::loaded::Skipped;
 use crate::options::{Colour, OpenOptions, Size};
 use crate::source::Budget;
-use crate::transform::to_pixels;
+use crate::transform::Depth;
 
 /// Size that images of mixed sizes are brought to when none is asked for.
 const DEFAULT_SIDE: usize = 32;
@@ -63,7 +63,14 @@ impl Encoded {
         // Orientations 5 to 8 of the Exif standard exchange rows and columns.
         let turned = decoder.orientation().map_err(text)?.to_exif() >= 5;
         let (height, width) = if turned { (width, height) } else { (height, width) };
-        Ok(Probe { height: height as usize, width: width as usize, colour: decoder.color_type().has_color() })
+        let colour = decoder.color_type();
+        Ok(Probe {
+            height: height as usize,
+            width: width as usize,
+            colour: colour.has_color(),
+            alpha: colour.has_alpha(),
+            deep: colour.bytes_per_pixel() > colour.channel_count(),
+        })
     }
 
     fn image(&self, limit: u64) -> Outcome<DynamicImage> {
@@ -92,6 +99,9 @@ struct Probe {
     height: usize,
     width: usize,
     colour: bool,
+    alpha: bool,
+    /// More than eight bits a channel.
+    deep: bool,
 }
 
 /// Decoded images of several groups, all of one shape.
@@ -99,7 +109,7 @@ struct Probe {
 pub(crate) struct Decoded {
     pub shape: ImageShape,
     /// Pixels per group.
-    pub pixels: Vec<Vec<u8>>,
+    pub pixels: Vec<Pixels>,
     /// Which images of each group could be read.
     pub kept: Vec<Vec<usize>>,
     pub skipped: Vec<Skipped>,
@@ -125,14 +135,18 @@ pub(crate) fn decode_all(
         let skipped = reasons.filter_map(|(e, p)| Some((e.name(), p.err()?))).collect();
         return Err(nothing_readable(path, skipped));
     };
+    let deep = good.iter().any(|p| p.deep);
     for (group, probes) in groups.iter().zip(probes) {
-        let (bytes, failed) = decode_group(path, group, probes, shape, size, budget)?;
+        let (decoded, failed) = match deep {
+            true => decode_group::<u16>(path, group, probes, shape, size, budget)?,
+            false => decode_group::<u8>(path, group, probes, shape, size, budget)?,
+        };
         if let Some((i, reason)) = failed.first().filter(|_| options.strict) {
             let (file, place) = (group[*i].name(), Place::Image(*i));
             return Err(Error::Damaged { file, place, reason: reason.clone() });
         }
         kept.push((0..group.len()).filter(|i| failed.iter().all(|f| f.0 != *i)).collect());
-        pixels.push(without(bytes, &failed, shape.len()));
+        pixels.push(decoded);
         skipped.extend(failed.into_iter().map(|(i, reason)| Skipped { path: group[i].name(), reason }));
     }
     if kept.iter().all(Vec::is_empty) {
@@ -145,35 +159,36 @@ pub(crate) fn decode_all(
 type Failed = (usize, String);
 
 /// Pixels of all images of a group, and those that could not be decoded.
-fn decode_group(
+fn decode_group<T: Depth>(
     path: &Path,
     group: &[Encoded],
     probes: Vec<Outcome<Probe>>,
     shape: ImageShape,
     size: Size,
     budget: &Budget,
-) -> Result<(Vec<u8>, Vec<Failed>)> {
+) -> Result<(Pixels, Vec<Failed>)> {
     let total = group.len() as u128 * shape.len() as u128;
-    budget.take(total, &path.display().to_string(), "decoded images")?;
+    budget.take(total * size_of::<T>() as u128, &path.display().to_string(), "decoded images")?;
     let limit = LARGEST_IMAGE.min(budget.left());
-    let mut bytes = vec![0; total as usize];
-    let decode = |((e, probe), out): ((&Encoded, Outcome<Probe>), &mut [u8])| {
+    let mut all = vec![T::default(); total as usize];
+    let decode = |((e, probe), out): ((&Encoded, Outcome<Probe>), &mut [T])| {
         let image = probe.and_then(|_| e.image(limit))?;
-        out.copy_from_slice(&to_pixels(image, shape, size));
+        out.copy_from_slice(&T::of(image, shape, size));
         Ok(())
     };
     let outcomes: Vec<Outcome<()>> =
-        group.par_iter().zip(probes).zip(bytes.par_chunks_mut(shape.len())).map(decode).collect();
-    let failed = outcomes.into_iter().enumerate().filter_map(|(i, o)| Some((i, o.err()?))).collect();
-    Ok((bytes, failed))
+        group.par_iter().zip(probes).zip(all.par_chunks_mut(shape.len())).map(decode).collect();
+    let failed: Vec<Failed> =
+        outcomes.into_iter().enumerate().filter_map(|(i, o)| Some((i, o.err()?))).collect();
+    Ok((T::pixels(without(all, &failed, shape.len())), failed))
 }
 
 /// Drops the images that failed.
-fn without(mut bytes: Vec<u8>, failed: &[Failed], len: usize) -> Vec<u8> {
+fn without<T>(mut all: Vec<T>, failed: &[Failed], len: usize) -> Vec<T> {
     for (i, _) in failed.iter().rev() {
-        bytes.drain(i * len..(i + 1) * len);
+        all.drain(i * len..(i + 1) * len);
     }
-    bytes
+    all
 }
 
 fn nothing_readable(path: &Path, skipped: Vec<(String, String)>) -> Error {
@@ -200,6 +215,16 @@ fn agree(probes: &[Probe], options: &OpenOptions, notes: &mut Vec<String>) -> Op
             Size::new(side, side)
         }
     });
+    let count = |test: fn(&Probe) -> bool| probes.iter().filter(|p| test(p)).count();
+    match count(|p| p.deep) {
+        0 => {}
+        some if some == probes.len() => notes.push("images have 16 bits a channel, which are kept".into()),
+        some => notes
+            .push(format!("{some} images have 16 bits a channel; the others were brought to their scale")),
+    }
+    if count(|p| p.alpha) > 0 {
+        notes.push(format!("transparency was left out of {} images", count(|p| p.alpha)));
+    }
     let channels = match options.colour {
         Colour::Grey => 1,
         Colour::Rgb => 3,

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use convgp::data::Pixels;
-
 use crate::error::{Error, Result};
 use crate::formats::decode::{Encoded, decode_all};
 use crate::formats::{files_in, folders_in};
@@ -127,7 +125,7 @@ pub(crate) fn read_listings(
         splits.push(RawSplit {
             kind: listing.kind,
             shape: decoded.shape,
-            pixels: Pixels::U8(pixels),
+            pixels,
             labels: labels(listing, kept),
             file: root.display().to_string(),
         });

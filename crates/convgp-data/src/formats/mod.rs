@@ -19,6 +19,7 @@ pub(crate) mod parquet;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet_columns;
 pub(crate) mod table;
+pub(crate) mod table_columns;
 pub(crate) mod table_rows;
 
 /// Files of a folder (not of its subfolders), sorted by name; hidden ones left out.

@@ -50,25 +50,18 @@ pub(crate) fn is_npy_name(path: &Path) -> bool {
 
 /// Reads an NPZ file, an NPY file with its partner beside it, or a folder of such files.
 pub(crate) fn read(path: &Path, options: &OpenOptions, budget: &Budget) -> Result<Raw> {
-    let zipped = |p: &Path| plain_name(p).ends_with(".npz");
-    let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
-    let only = (!path.is_dir()).then(|| SplitKind::from_name(&name_of(path)).unwrap_or(SplitKind::Train));
-    let files = match (path.is_file() && zipped(path), dir.as_os_str().is_empty()) {
-        (true, _) => vec![path.to_path_buf()],
-        (false, true) => files_in(Path::new("."))?,
-        (false, false) => files_in(dir)?,
-    };
     let (mut members, mut skipped) = (Vec::new(), Vec::new());
-    for file in files.into_iter().filter(|f| is_npy_name(f)) {
-        if zipped(&file) {
-            for entry in Zip::open(&file)?.names() {
-                sort_in(&file, Some(entry.clone()), &mut members, &mut skipped);
-            }
-        } else {
-            sort_in(&file, None, &mut members, &mut skipped);
+    let dir = if path.is_dir() { path } else { folder_of(path) };
+    if path.is_dir() {
+        for file in files_in(path)?.into_iter().filter(|f| is_npy_name(f)) {
+            sort_in_file(&file, &mut members, &mut skipped)?;
         }
+    } else if is_zipped(path) {
+        sort_in_file(path, &mut members, &mut skipped)?;
+    } else {
+        members = pair(path)?;
     }
-    members.retain(|m| options.wants(m.kind) && only.is_none_or(|kind| m.entry.is_some() || m.kind == kind));
+    members.retain(|m| options.wants(m.kind));
     let format = if members.iter().any(|m| m.entry.is_some()) { Format::Npz } else { Format::Npy };
     let splits = read_splits(path, &members, options, budget)?;
     let mut used: Vec<PathBuf> = members.into_iter().map(|m| m.path).collect();
@@ -78,6 +71,50 @@ pub(crate) fn read(path: &Path, options: &OpenOptions, budget: &Budget) -> Resul
     raw.skipped = skipped;
     raw.class_names = class_name_file(Some(dir))?;
     Ok(raw)
+}
+
+fn is_zipped(path: &Path) -> bool {
+    plain_name(path).ends_with(".npz")
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The file that was named, images unless its name says labels, and the NPY file beside it that differs in the word for
+/// that only; else the only one of the other role.
+fn pair(path: &Path) -> Result<Vec<Member>> {
+    let kind = |p: &Path| SplitKind::from_name(&name_of(p)).unwrap_or(SplitKind::Train);
+    let kind_here = kind(path);
+    let own = role(&name_of(path)).unwrap_or(Role::Images);
+    let other = if own == Role::Images { Role::Labels } else { Role::Images };
+    let mut partners: Vec<PathBuf> = files_in(folder_of(path))?;
+    partners.retain(|p| is_npy_name(p) && !is_zipped(p) && role(&name_of(p)) == Some(other));
+    let alike: Vec<PathBuf> =
+        partners.iter().filter(|p| rest_of_name(p) == rest_of_name(path)).cloned().collect();
+    if !alike.is_empty() {
+        partners = alike;
+    } else {
+        partners.retain(|p| kind(p) == kind_here);
+    }
+    if let [first, second, ..] = partners.as_slice() {
+        let (first, second) = (first.display().to_string(), second.display().to_string());
+        return Err(Error::Partners { file: path.display().to_string(), first, second });
+    }
+    let member = |path: PathBuf, role| Member { path, entry: None, kind: kind_here, role };
+    let partner = partners.pop().map(|p| member(p, other));
+    Ok([Some(member(path.to_path_buf(), own)), partner].into_iter().flatten().collect())
+}
+
+fn sort_in_file(file: &Path, members: &mut Vec<Member>, skipped: &mut Vec<Skipped>) -> Result<()> {
+    if !is_zipped(file) {
+        sort_in(file, None, members, skipped);
+        return Ok(());
+    }
+    for entry in Zip::open(file)?.names() {
+        sort_in(file, Some(entry.clone()), members, skipped);
+    }
+    Ok(())
 }
 
 /// Finds out from its name what an array is; arrays of unknown role are noted and left out.
@@ -96,13 +133,47 @@ fn sort_in(file: &Path, entry: Option<String>, members: &mut Vec<Member>, skippe
 }
 
 fn role(name: &str) -> Option<Role> {
-    let lower = name.to_lowercase();
-    let stem = lower.strip_suffix(".npy").or(lower.strip_suffix(".npz")).unwrap_or(&lower);
-    stem.split(|c: char| !c.is_ascii_alphanumeric()).find_map(|word| match word {
-        "x" | "images" | "image" | "imgs" | "data" | "pixels" => Some(Role::Images),
-        "y" | "labels" | "label" | "targets" | "target" | "classes" => Some(Role::Labels),
+    words(name).iter().find_map(|word| word_role(word))
+}
+
+fn word_role(word: &str) -> Option<Role> {
+    match word {
+        "x" | "images" | "image" | "imgs" | "img" | "data" | "pixels" | "features" | "inputs" => {
+            Some(Role::Images)
+        }
+        "y" | "labels" | "label" | "targets" | "target" | "classes" | "class" => Some(Role::Labels),
         _ => None,
-    })
+    }
+}
+
+/// Words of a file name without its ending; `Xtrain` and `trainX` are two words each.
+fn words(name: &str) -> Vec<String> {
+    let stem = name.strip_suffix(".gz").unwrap_or(name);
+    let stem = [".npy", ".npz", ".NPY", ".NPZ"].iter().find_map(|e| stem.strip_suffix(e)).unwrap_or(stem);
+    let mut words: Vec<String> = Vec::new();
+    let mut before = ' ';
+    for c in stem.chars() {
+        let humped = before.is_ascii_lowercase() && c.is_ascii_uppercase()
+            || ['X', 'Y'].contains(&before) && c.is_ascii_lowercase();
+        if !c.is_ascii_alphanumeric() || humped || words.is_empty() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_ascii_alphanumeric()) {
+            word.push(c.to_ascii_lowercase());
+        }
+        before = c;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// The name without the word for its role.
+fn rest_of_name(path: &Path) -> Vec<String> {
+    let mut all = words(&name_of(path));
+    if let Some(at) = all.iter().position(|w| word_role(w).is_some()) {
+        all.remove(at);
+    }
+    all
 }
 
 fn read_splits(

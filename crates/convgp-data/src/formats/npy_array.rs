@@ -108,10 +108,23 @@ fn whole(header: &NpyHeader, bytes: &[u8]) -> i64 {
 fn real(header: &NpyHeader, bytes: &[u8]) -> f64 {
     let raw = whole(&NpyHeader { kind: Kind::Signed, shape: Vec::new(), ..*header }, bytes);
     match (header.kind, header.size) {
+        (Kind::Float, 2) => half(raw as u16),
         (Kind::Float, 4) => f64::from(f32::from_bits(raw as u32)),
         (Kind::Float, _) => f64::from_bits(raw as u64),
         _ => whole(header, bytes) as f64,
     }
+}
+
+/// A number of 1 sign, 5 exponent and 10 fraction bits.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
+    };
+    if bits >> 15 == 0 { size } else { -size }
 }
 
 fn text(header: &NpyHeader, bytes: &[u8]) -> String {
@@ -172,6 +185,7 @@ mod tests {
         assert_eq!(label("|u1", &[200, 3]), Labels::Index(vec![200, 3]));
         assert_eq!(label("<u8", &[255; 16]), Labels::Index(vec![i64::MAX; 2]));
         assert_eq!(label("<f4", &[0, 0, 0, 63, 0, 0, 128, 191]), Labels::Real(vec![0.5, -1.0]));
+        assert_eq!(label("<f2", &[0, 0x3e, 1, 0x80]), Labels::Real(vec![1.5, -2f64.powi(-24)]));
         assert_eq!(label("|S3", b"catno\0"), Labels::Text(vec!["cat".into(), "no".into()]));
         assert_eq!(label("<U1", &[233, 0, 0, 0, 97, 0, 0, 0]), Labels::Text(vec!["é".into(), "a".into()]));
     }

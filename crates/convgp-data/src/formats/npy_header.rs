@@ -115,7 +115,7 @@ fn element(text: &str, file: &str) -> Result<(Kind, usize, bool)> {
         ('b', 1) => Kind::Bool,
         ('u', 1 | 2 | 4 | 8) => Kind::Unsigned,
         ('i', 1 | 2 | 4 | 8) => Kind::Signed,
-        ('f', 4 | 8) => Kind::Float,
+        ('f', 2 | 4 | 8) => Kind::Float,
         ('U', 1..) => return Ok((Kind::Unicode, 4 * size, order == '>')),
         ('S', 1..) => Kind::Ascii,
         _ => {

@@ -11,6 +11,8 @@ use crate::source::Budget;
 pub(crate) enum Numbers {
     /// So far only whole numbers 0..=255.
     Bytes(Vec<u8>),
+    /// So far only whole numbers 0..=65535.
+    Words(Vec<u16>),
     /// Anything else.
     Floats(Vec<f32>),
     /// Anything else that came in double precision.
@@ -26,21 +28,30 @@ impl Numbers {
     pub(crate) fn value_size(&self) -> u128 {
         match self {
             Numbers::Bytes(_) => 1,
+            Numbers::Words(_) => 2,
             Numbers::Floats(_) => 4,
             Numbers::Doubles(_) => 8,
         }
     }
 
-    /// Appends a value; the first that is no byte turns all of them into floats, which must fit the budget.
+    /// Appends a value; the first that is too large for the others turns all of them into larger ones, which must fit
+    /// the budget.
     pub(crate) fn push(&mut self, value: f32, file: &str, budget: &Budget) -> Result<()> {
-        let byte = value as u8;
+        let (byte, word) = (value as u8, value as u16);
         match self {
             Numbers::Bytes(v) if f32::from(byte) == value => v.push(byte),
+            Numbers::Words(v) if f32::from(word) == value => v.push(word),
+            Numbers::Bytes(v) if f32::from(word) == value => {
+                budget.take(v.len() as u128 + 1, file, "pixels as 16-bit numbers")?;
+                *self = Numbers::Words(v.iter().map(|&b| b.into()).chain([word]).collect());
+            }
             Numbers::Bytes(v) => {
                 budget.take(3 * (v.len() as u128 + 1), file, "pixels as 32-bit numbers")?;
-                let mut floats: Vec<f32> = v.iter().map(|&b| f32::from(b)).collect();
-                floats.push(value);
-                *self = Numbers::Floats(floats);
+                *self = Numbers::Floats(v.iter().map(|&b| b.into()).chain([value]).collect());
+            }
+            Numbers::Words(v) => {
+                budget.take(2 * (v.len() as u128 + 1), file, "pixels as 32-bit numbers")?;
+                *self = Numbers::Floats(v.iter().map(|&w| w.into()).chain([value]).collect());
             }
             Numbers::Floats(v) => v.push(value),
             Numbers::Doubles(v) => v.push(f64::from(value)),
@@ -64,6 +75,7 @@ impl Numbers {
         }
         match self {
             Numbers::Bytes(v) => Numbers::Bytes(pick(&v, from)),
+            Numbers::Words(v) => Numbers::Words(pick(&v, from)),
             Numbers::Floats(v) => Numbers::Floats(pick(&v, from)),
             Numbers::Doubles(v) => Numbers::Doubles(pick(&v, from)),
         }
@@ -73,18 +85,27 @@ impl Numbers {
 /// Decides what the numbers of all splits mean together.
 ///
 /// Whole numbers up to 255 are bytes; if none is above 1 they are a drawing in black (0) and white (1, stored as 255).
-/// Everything else is taken as it is.
+/// Other whole numbers are kept in 16 bits where they fit.
 pub(crate) fn settle(all: Vec<Numbers>) -> Vec<Pixels> {
     let bytes = all.iter().all(|n| matches!(n, Numbers::Bytes(_)));
     let drawing = bytes && all.iter().all(|n| matches!(n, Numbers::Bytes(v) if v.iter().all(|&b| b <= 1)));
+    let whole = all.iter().all(|n| matches!(n, Numbers::Bytes(_) | Numbers::Words(_)));
     let settle_one = |numbers| match numbers {
         Numbers::Bytes(v) if drawing => Pixels::U8(v.into_iter().map(|b| b * 255).collect()),
         Numbers::Bytes(v) if bytes => Pixels::U8(v),
+        Numbers::Bytes(v) if whole => Pixels::U16(v.into_iter().map(u16::from).collect()),
         Numbers::Bytes(v) => Pixels::F32(v.into_iter().map(f32::from).collect()),
+        Numbers::Words(v) if whole => Pixels::U16(v),
+        Numbers::Words(v) => Pixels::F32(v.into_iter().map(f32::from).collect()),
         Numbers::Floats(v) => Pixels::F32(v),
         Numbers::Doubles(v) => Pixels::F64(v),
     };
     all.into_iter().map(settle_one).collect()
+}
+
+/// Whether so many pixels are an image of the shape asked for, else a square grey one.
+pub(crate) fn is_image_size(pixels: usize, options: &OpenOptions) -> bool {
+    options.image_shape.map_or(pixels > 0 && pixels.isqrt().pow(2) == pixels, |shape| shape.len() == pixels)
 }
 
 /// Shape of flat images: as asked, else square and grey.
@@ -119,6 +140,11 @@ mod tests {
         assert_eq!(settled(&[0.0, 1.0], &[1.0]), [Pixels::U8(vec![0, 255]), Pixels::U8(vec![255])]);
         assert_eq!(settled(&[0.0, 1.0], &[7.0]), [Pixels::U8(vec![0, 1]), Pixels::U8(vec![7])]);
         assert_eq!(settled(&[0.0, 1.0], &[0.5]), [Pixels::F32(vec![0.0, 1.0]), Pixels::F32(vec![0.5])]);
+        assert_eq!(settled(&[3.0, 256.0], &[1.0]), [Pixels::U16(vec![3, 256]), Pixels::U16(vec![1])]);
+        assert_eq!(
+            settled(&[3.0, 256.0, 0.5], &[]),
+            [Pixels::F32(vec![3.0, 256.0, 0.5]), Pixels::F32(vec![])]
+        );
         assert_eq!(settled(&[3.0, 256.0], &[-1.0]), [Pixels::F32(vec![3.0, 256.0]), Pixels::F32(vec![-1.0])]);
     }
 

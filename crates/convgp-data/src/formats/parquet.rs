@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use ::parquet::basic::Type as Physical;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
-use convgp::data::Pixels;
 
 use crate::detect::parquet_files;
 use crate::error::{Error, Place, Result};
@@ -154,7 +153,7 @@ fn finish(
     for (((kind, file, cells), pixels), kept) in rest.into_iter().zip(decoded.pixels).zip(&decoded.kept) {
         if !kept.is_empty() {
             let labels = labels(&file, &cells, kept)?;
-            splits.push(RawSplit { kind, shape: decoded.shape, pixels: Pixels::U8(pixels), labels, file });
+            splits.push(RawSplit { kind, shape: decoded.shape, pixels, labels, file });
         }
     }
     let mut raw = Raw::new(Format::Parquet, splits, hash_files(files)?);

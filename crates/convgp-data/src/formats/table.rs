@@ -7,6 +7,7 @@ use crate::error::{Error, Place, Result};
 use crate::formats::archive::Zip;
 use crate::formats::files_in;
 use crate::formats::numbers::{Numbers, flat_shape, settle};
+use crate::formats::table_columns::{Columns, Look};
 use crate::formats::table_rows::{MAX_ROW, RowLimit, Rows, line_too_long};
 use crate::loaded::{Format, Labels, Raw, RawSplit, SplitKind};
 use crate::options::OpenOptions;
@@ -20,6 +21,7 @@ struct Table {
     pixels_per_image: usize,
     numbers: Numbers,
     labels: Vec<String>,
+    note: Option<String>,
 }
 
 /// Whether a file name looks like a table.
@@ -39,10 +41,18 @@ pub(crate) fn read(path: &Path, options: &OpenOptions, budget: &Budget) -> Resul
         if plain_name(file).ends_with(".zip") {
             read_zip(file, options, budget, &mut tables)?;
         } else if options.wants(kind_of(&name_of(file))) {
-            add(&mut tables, read_table(Input::open(file)?, kind_of(&name_of(file)), options, budget)?)?;
+            let columns = find_columns(Input::open(file)?, options)?;
+            add(
+                &mut tables,
+                read_table(Input::open(file)?, kind_of(&name_of(file)), columns, options, budget)?,
+            )?;
         }
     }
-    Ok(Raw::new(Format::Table, splits(tables, options)?, hash_files(&files)?))
+    let mut notes: Vec<String> = tables.iter().filter_map(|t| t.note.clone()).collect();
+    notes.dedup();
+    let mut raw = Raw::new(Format::Table, splits(tables, options)?, hash_files(&files)?);
+    raw.notes = notes;
+    Ok(raw)
 }
 
 fn kind_of(name: &str) -> SplitKind {
@@ -58,7 +68,8 @@ fn read_zip(path: &Path, options: &OpenOptions, budget: &Budget, tables: &mut Ve
         return Err(Error::Unsupported { file: path.display().to_string(), what, hint });
     }
     for name in names.iter().filter(|n| options.wants(kind_of(n))) {
-        let table = zip.read(name, |input| read_table(input, kind_of(name), options, budget))?;
+        let columns = zip.read(name, |input| find_columns(input, options))?;
+        let table = zip.read(name, |input| read_table(input, kind_of(name), columns, options, budget))?;
         add(tables, table)?;
     }
     Ok(())
@@ -74,27 +85,64 @@ fn add(tables: &mut Vec<Table>, table: Table) -> Result<()> {
 }
 
 /// Streams one table; only the numbers are kept.
-fn read_table(mut input: Input, kind: SplitKind, options: &OpenOptions, budget: &Budget) -> Result<Table> {
+fn read_table(
+    input: Input,
+    kind: SplitKind,
+    columns: Option<(Columns, String)>,
+    options: &OpenOptions,
+    budget: &Budget,
+) -> Result<Table> {
+    let file = input.file().to_owned();
+    let (columns, note) = columns.unzip();
+    let mut rows = Rows::new(&file, options, budget, columns);
+    each_row(input, &mut rows)?;
+    let (pixels_per_image, numbers, labels) = rows.finish()?;
+    Ok(Table { kind, file, pixels_per_image, numbers, labels, note })
+}
+
+/// What the columns of a table without a header are, from a look at all of it, and why.
+fn find_columns(input: Input, options: &OpenOptions) -> Result<Option<(Columns, String)>> {
+    if options.label_column.is_some() {
+        return Ok(None);
+    }
+    let mut look = Look::default();
+    each_row(input, &mut look)?;
+    Ok(look.decide(options))
+}
+
+/// Whoever takes the rows of a table.
+pub(crate) trait TakeRow {
+    fn take<'f>(&mut self, row: u64, fields: impl Iterator<Item = &'f [u8]> + Clone) -> Result<()>;
+    /// Whether the rest is of no interest.
+    fn has_seen_enough(&self) -> bool {
+        false
+    }
+}
+
+impl TakeRow for Rows<'_> {
+    fn take<'f>(&mut self, row: u64, fields: impl Iterator<Item = &'f [u8]> + Clone) -> Result<()> {
+        self.push(row, fields)
+    }
+}
+
+fn each_row(mut input: Input, rows: &mut impl TakeRow) -> Result<()> {
     let file = input.file().to_owned();
     let first_line = input.peek()?.split(|&b| b == b'\n').next().unwrap_or_default();
     let delimiter = [b',', b';'].into_iter().find(|d| first_line.contains(d));
-    let mut rows = Rows::new(&file, options, budget);
     match delimiter {
-        Some(delimiter) => read_delimited(input.into_reader(), delimiter, &file, &mut rows)?,
-        None => read_blank_separated(input.into_reader(), &file, &mut rows)?,
+        Some(delimiter) => read_delimited(input.into_reader(), delimiter, &file, rows),
+        None => read_blank_separated(input.into_reader(), &file, rows),
     }
-    let (pixels_per_image, numbers, labels) = rows.finish()?;
-    Ok(Table { kind, file, pixels_per_image, numbers, labels })
 }
 
-fn read_blank_separated(mut reader: impl BufRead, file: &str, rows: &mut Rows) -> Result<()> {
+fn read_blank_separated(mut reader: impl BufRead, file: &str, rows: &mut impl TakeRow) -> Result<()> {
     let mut line = Vec::new();
     let (mut number, mut offset) = (0, 0);
     loop {
         line.clear();
         let outcome = (&mut reader).take(MAX_ROW).read_until(b'\n', &mut line);
         let read = outcome.map_err(|e| read_failure(file, offset + line.len() as u64, "a row", e))?;
-        if read == 0 {
+        if read == 0 || rows.has_seen_enough() {
             return Ok(());
         }
         number += 1;
@@ -102,11 +150,11 @@ fn read_blank_separated(mut reader: impl BufRead, file: &str, rows: &mut Rows) -
         if read as u64 == MAX_ROW && line.last() != Some(&b'\n') {
             return Err(line_too_long(file, number));
         }
-        rows.push(number, line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()))?;
+        rows.take(number, line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()))?;
     }
 }
 
-fn read_delimited(reader: impl Read, delimiter: u8, file: &str, rows: &mut Rows) -> Result<()> {
+fn read_delimited(reader: impl Read, delimiter: u8, file: &str, rows: &mut impl TakeRow) -> Result<()> {
     let limit = RowLimit::default();
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
@@ -119,9 +167,10 @@ fn read_delimited(reader: impl Read, delimiter: u8, file: &str, rows: &mut Rows)
         let place = reader.position().clone();
         match reader.read_byte_record(&mut record) {
             Ok(false) => return Ok(()),
+            Ok(true) if rows.has_seen_enough() => return Ok(()),
             Ok(true) => {
                 let number = record.position().map_or(0, csv::Position::line);
-                rows.push(number, record.iter().map(<[u8]>::trim_ascii))?;
+                rows.take(number, record.iter().map(<[u8]>::trim_ascii))?;
             }
             Err(e) if limit.exceeded() => {
                 drop(e);

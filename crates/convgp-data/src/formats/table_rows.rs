@@ -5,12 +5,15 @@ use std::io::{self, Read};
 use std::rc::Rc;
 
 use crate::error::{Error, Place, Result};
-use crate::formats::numbers::Numbers;
+use crate::formats::numbers::{Numbers, is_image_size};
+use crate::formats::table_columns::Columns;
 use crate::options::OpenOptions;
 use crate::source::Budget;
 
 /// Longest row in bytes: a million pixels of 64 characters.
 pub(crate) const MAX_ROW: u64 = 64 << 20;
+/// Column names that mean the number of the row.
+const INDEX_NAMES: [&str; 5] = ["", "index", "id", "unnamed: 0", "row"];
 /// Column names that mean the label.
 pub(crate) const LABEL_NAMES: [&str; 6] = ["label", "labels", "class", "target", "y", "category"];
 
@@ -19,15 +22,22 @@ pub(crate) struct Rows<'a> {
     file: &'a str,
     options: &'a OpenOptions,
     budget: &'a Budget,
-    /// Fields per row and the label's place among them, known from the first row.
-    layout: Option<(usize, usize)>,
+    /// What the columns are, where a look at the whole table has told.
+    columns: Option<Columns>,
+    /// Fields per row and what they are, known from the first row.
+    layout: Option<(usize, Columns)>,
     numbers: Numbers,
     labels: Vec<String>,
 }
 
 impl<'a> Rows<'a> {
-    pub(crate) fn new(file: &'a str, options: &'a OpenOptions, budget: &'a Budget) -> Self {
-        Self { file, options, budget, layout: None, numbers: Numbers::new(), labels: Vec::new() }
+    pub(crate) fn new(
+        file: &'a str,
+        options: &'a OpenOptions,
+        budget: &'a Budget,
+        columns: Option<Columns>,
+    ) -> Self {
+        Self { file, options, budget, columns, layout: None, numbers: Numbers::new(), labels: Vec::new() }
     }
 
     /// Takes one row; an empty one is passed over.
@@ -36,7 +46,7 @@ impl<'a> Rows<'a> {
         row: u64,
         fields: impl Iterator<Item = &'f [u8]> + Clone,
     ) -> Result<()> {
-        let Some((width, label_at)) = self.layout else { return self.first(row, fields) };
+        let Some((width, Columns { label, index })) = self.layout else { return self.first(row, fields) };
         if fields.clone().all(<[u8]>::is_empty) {
             return Ok(());
         }
@@ -45,9 +55,9 @@ impl<'a> Rows<'a> {
         let mut count = 0;
         for (i, field) in fields.enumerate() {
             count += 1;
-            if i == label_at {
+            if i == label {
                 self.labels.push(String::from_utf8_lossy(field).into_owned());
-            } else if i < width {
+            } else if i < width && Some(i) != index {
                 let value = self.number(row, i, field)?;
                 self.numbers.push(value, self.file, self.budget)?;
             }
@@ -69,24 +79,30 @@ impl<'a> Rows<'a> {
         }
         let header =
             is_header(&all).then(|| all.iter().map(|f| String::from_utf8_lossy(f).into_owned()).collect());
-        self.layout = Some((all.len(), self.label_column(all.len(), header.as_ref())?));
+        let columns = match self.columns {
+            Some(columns) if header.is_none() => columns,
+            _ => self.named_columns(all.len(), header.as_ref())?,
+        };
+        self.layout = Some((all.len(), columns));
         if header.is_some() { Ok(()) } else { self.push(row, fields) }
     }
 
-    /// The column asked for, else one with a telling name, else the last.
-    fn label_column(&self, width: usize, header: Option<&Vec<String>>) -> Result<usize> {
+    /// The label is the column asked for, else one with a telling name, else the last.
+    fn named_columns(&self, width: usize, header: Option<&Vec<String>>) -> Result<Columns> {
         let missing = || Error::MissingColumn {
             file: self.file.into(),
             role: "label",
             columns: header.cloned().unwrap_or_else(|| vec![format!("0..{width} without names")]),
         };
         let named = |name: &str| header.and_then(|h| h.iter().position(|c| c.eq_ignore_ascii_case(name)));
-        match &self.options.label_column {
+        let label = match &self.options.label_column {
             Some(asked) => {
-                named(asked).or_else(|| asked.parse().ok().filter(|&i| i < width)).ok_or_else(missing)
+                named(asked).or_else(|| asked.parse().ok().filter(|&i| i < width)).ok_or_else(missing)?
             }
-            None => Ok(LABEL_NAMES.into_iter().find_map(named).unwrap_or(width - 1)),
-        }
+            None => LABEL_NAMES.into_iter().find_map(named).unwrap_or(width - 1),
+        };
+        let index = INDEX_NAMES.into_iter().find_map(named).filter(|&i| i != label);
+        Ok(Columns { label, index: index.filter(|_| is_image_size(width - 2, self.options)) })
     }
 
     fn number(&self, row: u64, index: usize, field: &[u8]) -> Result<f32> {
@@ -100,19 +116,21 @@ impl<'a> Rows<'a> {
     /// Pixels per image, pixels, labels.
     pub(crate) fn finish(self) -> Result<(usize, Numbers, Vec<String>)> {
         match self.layout {
-            Some((width, _)) if !self.labels.is_empty() => Ok((width - 1, self.numbers, self.labels)),
+            Some((width, columns)) if !self.labels.is_empty() => {
+                Ok((width - 1 - usize::from(columns.index.is_some()), self.numbers, self.labels))
+            }
             _ => Err(Error::Truncated { file: self.file.into(), at: 0, what: "the first row".into() }),
         }
     }
 }
 
-fn parse(field: &[u8]) -> Option<f32> {
+pub(crate) fn parse(field: &[u8]) -> Option<f32> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }
 
 /// A first row is a header if a column has a label's name or most fields are no numbers. A single bad number is not a
 /// header but an error, which the caller then reports with its place.
-fn is_header(fields: &[&[u8]]) -> bool {
+pub(crate) fn is_header(fields: &[&[u8]]) -> bool {
     let words = fields.iter().filter(|f| parse(f).is_none()).count();
     let label = |f: &&[u8]| LABEL_NAMES.iter().any(|n| f.eq_ignore_ascii_case(n.as_bytes()));
     fields.iter().any(label) || 2 * words > fields.len()

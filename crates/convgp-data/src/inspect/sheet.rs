@@ -49,14 +49,12 @@ fn chosen(data: &Dataset, rows: usize, cols: usize) -> Vec<Vec<usize>> {
 
 /// Values shown as black and white.
 fn pixel_range(data: &Dataset) -> (f64, f64) {
-    let extremes = |values: &mut dyn Iterator<Item = f64>| {
-        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
+    let scale = data.images().scale();
+    let (low, high) = match data.images().pixels().view() {
+        PixelView::U8(_) => (0.0, 255.0),
+        pixels => pixels.extremes(),
     };
-    match data.images().pixels().view() {
-        PixelView::U8(_) => (0.0, 1.0),
-        PixelView::F32(v) => extremes(&mut v.iter().map(|&x| f64::from(x))),
-        PixelView::F64(v) => extremes(&mut v.iter().copied()),
-    }
+    (scale.apply(low), scale.apply(high))
 }
 
 fn draw(

@@ -9,7 +9,7 @@ use image::ImageFormat;
 use super::{make_folder, parts, to_file, unsupported};
 use crate::error::{Error, Result};
 use crate::loaded::SplitKind;
-use crate::transform::as_image;
+use crate::transform::Depth;
 
 /// Writes `<split>/<class name>/<number>.png` below a folder.
 pub fn folder(root: &Path, kind: SplitKind, data: &Dataset) -> Result<()> {
@@ -59,7 +59,7 @@ pub(super) fn checked_shape(path: &Path, data: &Dataset) -> Result<ImageShape> {
 /// One image as PNG.
 pub(super) fn png(pixels: &[u8], shape: ImageShape) -> Vec<u8> {
     let mut out = Cursor::new(Vec::new());
-    as_image(pixels, shape)
+    u8::image(pixels, shape)
         .write_to(&mut out, ImageFormat::Png)
         .expect("a PNG of bytes into memory cannot fail");
     out.into_inner()

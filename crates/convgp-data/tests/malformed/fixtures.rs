@@ -139,6 +139,11 @@ fn rgb32() -> Dataset {
     let dir = tempfile::tempdir().unwrap();
     write::idx(dir.path(), SplitKind::Train, &generate::rectangles(2, 1)).unwrap();
     let size = Some(convgp_data::Size::new(32, 32));
-    let options = OpenOptions { size, colour: convgp_data::Colour::Rgb, ..Default::default() };
+    let options = OpenOptions {
+        size,
+        colour: convgp_data::Colour::Rgb,
+        known_classes: vec!["0".into(), "1".into()],
+        ..Default::default()
+    };
     open(dir.path(), &options).unwrap().splits.remove(0).data
 }

@@ -159,12 +159,15 @@ fn explicit_sums(c: &Component, values: &[f64], batch: &Batch) -> (Mat, Cov) {
     for response in c.responses() {
         let p_count = response.views().count();
         // Views of a plane follow each other and may share a weight.
-        let w: Vec<f64> = match response.weights_slot() {
+        let mut w: Vec<f64> = match response.weights_slot() {
             Some(slot) => {
                 (0..p_count).map(|p| slot.of(values)[p * slot.len() / p_count] * response.scale()).collect()
             }
             None => vec![response.scale(); p_count],
         };
+        if let Some(window) = response.window() {
+            w.iter_mut().zip(window).for_each(|(w, phi)| *w *= phi);
+        }
         let x: Vec<Vec<Vec<f64>>> = (0..batch.len())
             .map(|n| {
                 let mut out = vec![0.0; p_count * response.views().len()];

@@ -12,10 +12,11 @@
 pub mod contract;
 mod exact;
 mod fused;
+mod normalise;
 mod reference;
 
 pub use exact::{exact_covariance, exact_cross_covariance};
-pub use fused::{Fused, Lane, Tricks};
+pub use fused::{Fused, Lane, Optimizations};
 pub use reference::Reference;
 
 use crate::component::Component;

@@ -35,6 +35,14 @@ impl Batch {
         }
     }
 
+    /// Replaces the images by as many of a shape, to be written, and drops the targets' meaning.
+    pub(crate) fn pixels_mut(&mut self, shape: ImageShape, images: usize) -> &mut [f64] {
+        self.shape = shape;
+        self.weights.clear();
+        self.pixels.resize(images * shape.len(), 0.0);
+        &mut self.pixels
+    }
+
     /// Replaces the targets by those of the given rows.
     pub(super) fn take_targets(&mut self, targets: &Targets, indices: &[usize]) {
         match (targets, &mut self.targets) {

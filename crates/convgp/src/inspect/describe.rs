@@ -26,6 +26,7 @@ pub fn describe(model: &Model) -> String {
         LikelihoodSpec::Gaussian { .. } => "Gaussian",
         LikelihoodSpec::Probit { .. } => "probit",
         LikelihoodSpec::Logit {} => "logit",
+        LikelihoodSpec::Labels { .. } => "label regression",
         LikelihoodSpec::RobustMax { .. } => "robust-max",
         LikelihoodSpec::Softmax { .. } => "softmax",
     };

@@ -8,9 +8,9 @@ use super::{Evidence, Part};
 use crate::Result;
 use crate::component::{Component, Response};
 use crate::cov::{Cov, Engine, Need};
-use crate::data::{DataError, Images};
+use crate::data::{Batch, DataError, Images};
 use crate::likelihood::Marginals;
-use crate::linalg::{Into, Mat, gemm};
+use crate::linalg::{Accumulate, Mat, gemm};
 use crate::model::{Model, Predictor};
 use crate::variational::{Block, PosteriorScratch};
 
@@ -44,7 +44,7 @@ impl<'p, 'm, E: Engine> Explainer<'p, 'm, E> {
 
     /// Its parameters, with `q` in covariance form.
     pub fn values(&self) -> &'p [f64] {
-        &self.predictor.values
+        &self.predictor.params
     }
 
     /// Latent functions.
@@ -58,7 +58,7 @@ impl<'p, 'm, E: Engine> Explainer<'p, 'm, E> {
             let mut factor = self.predictor.factors()[b.component].clone();
             factor.zero_upper();
             let mut kuu = Mat::zeros(m, m);
-            gemm(kuu.view_mut(), Into::Set, 1.0, factor.view(), factor.view().transpose());
+            gemm(kuu.view_mut(), Accumulate::Set, 1.0, factor.view(), factor.view().transpose());
             Ok(self.posterior(b, &kuu, None)?.mean)
         })
     }
@@ -75,9 +75,15 @@ impl<'p, 'm, E: Engine> Explainer<'p, 'm, E> {
         let mut image = vec![0.0; images.shape().len()];
         images.write_image(index, &mut image);
         let latents = self.latents();
+        let batch = Batch::of_images(images, &[index]);
+        let factors: Vec<f64> =
+            (0..model.components().len()).map(|i| self.predictor.image_factors(i, &batch)[0]).collect();
         let parts = self.for_blocks(|block, b, m| {
             let (component, response) = self.response(b);
-            let (kuf, kff) = weighted_views(component, response, &self.predictor.values, &image);
+            let (mut kuf, mut kff) = weighted_views(component, response, &self.predictor.params, &image);
+            let factor = factors[b.component];
+            kuf.data_mut().iter_mut().for_each(|k| *k /= factor);
+            kff.iter_mut().for_each(|k| *k /= factor * factor);
             let q = self.posterior(b, &kuf, Some(&kff))?;
             let row_sum = |i: usize| (0..kuf.cols()).map(|p| kuf[(i, p)]).sum::<f64>();
             let alpha = &self.alpha[block];

@@ -42,7 +42,7 @@ pub fn prior_maps(
         }
     }
     k.mirror_lower();
-    let factor = sampling_factor(&k, 0)?;
+    let factor = sampling_factor(&k, "prior covariance of a response map")?;
     let mut draw = || {
         let mut g = vec![0.0; p];
         for j in 0..p {

@@ -1,4 +1,4 @@
-//! How little a model knows about an image, by four scores; each is larger for stranger images.
+//! How little a model knows about an image, by four scores; each is larger for less familiar images.
 
 use super::InspectError;
 use crate::Result;
@@ -42,9 +42,7 @@ pub fn uncertainty<E: Engine>(
     rng: &mut Rng,
 ) -> Result<Uncertainty> {
     let q = predictor.latents(images)?;
-    let theta = predictor.model.likelihood_theta(&predictor.values);
-    let Predictive::Classes { probabilities, classes } = predictor.model.likelihood().predict(theta, &q)
-    else {
+    let Predictive::Classes { probabilities, classes } = predictor.predict_from(&q) else {
         return Err(InspectError::NotClasses.into());
     };
     let rows = || probabilities.chunks_exact(classes);
@@ -63,8 +61,6 @@ fn mutual_information<E: Engine>(
     draws: usize,
     rng: &mut Rng,
 ) -> Result<Vec<f64>> {
-    let (likelihood, theta) =
-        (predictor.model.likelihood(), predictor.model.likelihood_theta(&predictor.values));
     let mut sample = Marginals { mean: q.mean.clone(), var: vec![0.0; q.var.len()] };
     let (mut mean, mut inner) = (Vec::new(), Vec::new());
     let mut width = 1;
@@ -72,7 +68,7 @@ fn mutual_information<E: Engine>(
         for (f, (m, v)) in sample.mean.iter_mut().zip(q.mean.iter().zip(&q.var)) {
             *f = m + v.sqrt() * rng.normal();
         }
-        let Predictive::Classes { probabilities, classes } = likelihood.predict(theta, &sample) else {
+        let Predictive::Classes { probabilities, classes } = predictor.predict_from(&sample) else {
             return Err(InspectError::NotClasses.into());
         };
         width = classes;
@@ -98,7 +94,7 @@ fn variance_ratio<E: Engine>(predictor: &Predictor<'_, E>, images: &Images, q: &
 
 /// Of every image: the prior variance of `f`, and what it would be with independent views, `sum_p w_p^2 k(x[p], x[p])`.
 fn prior_variances<E: Engine>(predictor: &Predictor<'_, E>, images: &Images) -> (Vec<f64>, Vec<f64>) {
-    let values = &predictor.values;
+    let values = &predictor.params;
     let (mut prior, mut independent) = (vec![0.0; images.count()], vec![0.0; images.count()]);
     let all: Vec<usize> = (0..images.count()).collect();
     for chunk in all.chunks(CHUNK) {

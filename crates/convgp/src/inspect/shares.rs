@@ -25,7 +25,7 @@ pub struct Share {
 impl<E: Engine> Explainer<'_, '_, E> {
     /// Shares of every response of every component, over the images.
     pub fn shares(&self, images: &Images) -> Result<Vec<Share>> {
-        let (model, values) = (self.predictor.model, &self.predictor.values);
+        let (model, values) = (self.predictor.model, &self.predictor.params);
         model.check_images(images.shape())?;
         let blocks = model.variational().blocks();
         let latents = self.latents();
@@ -39,6 +39,9 @@ impl<E: Engine> Explainer<'_, '_, E> {
             for (c, cov) in model.components().iter().zip(&mut cov) {
                 let mut saved = E::Saved::default();
                 self.predictor.engine.images(c, values, &batch, Need::Value, &mut saved, cov);
+            }
+            for ((c, cov), chol) in model.components().iter().zip(&mut cov).zip(self.predictor.factors()) {
+                c.image_norm().apply(chol, cov);
             }
             for (i, b) in blocks.iter().enumerate() {
                 let own = &cov[b.component];

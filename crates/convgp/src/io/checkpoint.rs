@@ -20,7 +20,10 @@ pub struct Checkpoint {
     pub seconds: f64,
     /// Best held-out negative log predictive probability so far.
     pub best_nlpp: Option<f64>,
-    /// Parameters, optimiser, generator and position in the data.
+    /// Parameters; `q` in the form its steps need.
+    #[serde(skip)]
+    pub values: Vec<f64>,
+    /// Optimiser, generator and position in the data.
     pub state: TrainerState,
 }
 
@@ -33,15 +36,15 @@ struct Header {
 impl Checkpoint {
     /// Writes it: long arrays as tensors, the rest as JSON in the metadata. The file is replaced as a whole.
     pub fn save(mut self, path: &Path) -> Result<()> {
-        let values = std::mem::take(&mut self.state.values);
-        let good = std::mem::take(&mut self.state.good.values);
+        let values = std::mem::take(&mut self.values);
+        let snapshot = std::mem::take(&mut self.state.snapshot.values);
         let first = std::mem::take(&mut self.state.adam.first);
         let second = std::mem::take(&mut self.state.adam.second);
         let header = Header { format_version: FORMAT_VERSION, checkpoint: self };
         let header = serde_json::to_string(&header).map_err(|e| format_error(path, e))?;
         let tensors = vec![
             ("values".to_string(), Tensor::doubles(&values)),
-            ("good.values".to_string(), Tensor::doubles(&good)),
+            ("snapshot.values".to_string(), Tensor::doubles(&snapshot)),
             ("adam.first".to_string(), Tensor::singles(&first)),
             ("adam.second".to_string(), Tensor::singles(&second)),
         ];
@@ -55,8 +58,11 @@ impl Checkpoint {
         check_version(path, &text)?;
         let Header { checkpoint: mut saved, .. } =
             serde_json::from_str(&text).map_err(|e| format_error(path, e))?;
-        saved.state.values = arrays.doubles("values")?;
-        saved.state.good.values = arrays.doubles("good.values")?;
+        // Version 0.1 kept a temperature here, which training never looked at.
+        saved.experiment.model.likelihood.take_temperature()?;
+        saved.values = arrays.doubles("values")?;
+        saved.state.snapshot.values =
+            arrays.doubles("snapshot.values").or_else(|_| arrays.doubles("good.values"))?;
         saved.state.adam.first = arrays.singles("adam.first")?;
         saved.state.adam.second = arrays.singles("adam.second")?;
         Ok(saved)
@@ -78,10 +84,9 @@ mod tests {
         let path = dir.path().join("checkpoint");
         for q in [QStep::Natural, QStep::Adam] {
             let data = regression(9, 1);
-            let (mut model, values) =
-                Model::new(&small_spec(), Some(data.images()), &mut Rng::new(9)).unwrap();
+            let (model, params) = Model::new(&small_spec(), Some(data.images()), &mut Rng::new(9)).unwrap();
             let train = TrainSpec { q, batch_size: 4, steps: 5, ..TrainSpec::default() };
-            let mut trainer = Trainer::new(&mut model, &Reference, &data, &train, values).unwrap();
+            let mut trainer = Trainer::new(&model, &Reference, &data, &train, params).unwrap();
             trainer.step().unwrap();
             trainer.step().unwrap();
             let saved = Checkpoint {
@@ -89,7 +94,8 @@ mod tests {
                 data: "abc".into(),
                 seconds: 1.5,
                 best_nlpp: Some(0.1 + 0.2),
-                state: trainer.state(),
+                values: trainer.params().to_vec(),
+                state: trainer.state().clone(),
             };
             saved.clone().save(&path).unwrap();
             assert_eq!(Checkpoint::load(&path).unwrap(), saved);

@@ -19,6 +19,7 @@ pub(super) struct Tensor<'a> {
 pub(super) enum Numbers<'a> {
     Double(&'a [f64]),
     Single(&'a [f32]),
+    Words(&'a [u64]),
 }
 
 impl<'a> Tensor<'a> {
@@ -30,6 +31,10 @@ impl<'a> Tensor<'a> {
     pub fn singles(numbers: &'a [f32]) -> Self {
         Self { shape: vec![numbers.len()], numbers: Numbers::Single(numbers) }
     }
+    /// A flat array of 64-bit words.
+    pub fn words(numbers: &'a [u64]) -> Self {
+        Self { shape: vec![numbers.len()], numbers: Numbers::Words(numbers) }
+    }
 }
 
 impl View for Tensor<'_> {
@@ -37,6 +42,7 @@ impl View for Tensor<'_> {
         match self.numbers {
             Numbers::Double(_) => Dtype::F64,
             Numbers::Single(_) => Dtype::F32,
+            Numbers::Words(_) => Dtype::U64,
         }
     }
     fn shape(&self) -> &[usize] {
@@ -46,12 +52,14 @@ impl View for Tensor<'_> {
         Cow::Owned(match self.numbers {
             Numbers::Double(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
             Numbers::Single(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Numbers::Words(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
         })
     }
     fn data_len(&self) -> usize {
         match self.numbers {
             Numbers::Double(v) => size_of_val(v),
             Numbers::Single(v) => size_of_val(v),
+            Numbers::Words(v) => size_of_val(v),
         }
     }
 }
@@ -135,5 +143,10 @@ impl Arrays<'_> {
     pub fn singles(&self, name: &str) -> Result<Vec<f32>> {
         let numbers = self.bytes(name, Dtype::F32)?.chunks_exact(4);
         Ok(numbers.map(|b| f32::from_le_bytes(b.try_into().expect("four bytes"))).collect())
+    }
+
+    pub fn words(&self, name: &str) -> Result<Vec<u64>> {
+        let numbers = self.bytes(name, Dtype::U64)?.chunks_exact(8);
+        Ok(numbers.map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes"))).collect())
     }
 }

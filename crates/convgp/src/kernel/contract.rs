@@ -95,20 +95,21 @@ mod tests {
 
     #[test]
     fn every_kernel_keeps_the_contract() {
-        for (name, radial) in RADIALS {
-            let plain = Stationary::new(*radial, Dims::all(5), 1.3, 1.7);
+        for family in Family::ALL {
+            let (name, radial) = (family.name(), family.radial());
+            let plain = Stationary::new(radial, Dims::all(5), 1.3, 1.7);
             check_kernel(&plain, 5, 1).unwrap_or_else(|e| panic!("{name}: {e}"));
-            let strided = Stationary::new(*radial, Dims { start: 1, len: 3, step: 2 }, 1.3, 1.7);
+            let strided = Stationary::new(radial, Dims { start: 1, len: 3, step: 2 }, 1.3, 1.7);
             check_kernel(&strided, 6, 2).unwrap_or_else(|e| panic!("{name}, strided: {e}"));
             let ard = plain.clone().with_lengthscales(vec![0.8, 1.9, 2.5, 1.1, 1.4]).unwrap();
             check_kernel(&ard, 5, 3).unwrap_or_else(|e| panic!("{name}, ard: {e}"));
-            let additive = Additive::new(*radial, Dims::all(4), 0.6, 1.2);
+            let additive = Additive::new(radial, Dims::all(4), 0.6, 1.2);
             check_kernel(&additive, 4, 4).unwrap_or_else(|e| panic!("{name}, additive: {e}"));
             let parts = || -> Vec<Arc<dyn Kernel>> {
                 vec![
-                    Arc::new(Stationary::new(*radial, Dims { start: 0, len: 4, step: 1 }, 1.3, 1.7)),
+                    Arc::new(Stationary::new(radial, Dims { start: 0, len: 4, step: 1 }, 1.3, 1.7)),
                     Arc::new(
-                        Stationary::new(*radial, Dims { start: 4, len: 2, step: 1 }, 1.0, 2.9)
+                        Stationary::new(radial, Dims { start: 4, len: 2, step: 1 }, 1.0, 2.9)
                             .without_variance(),
                     ),
                     Arc::new(additive.clone()),
@@ -121,8 +122,9 @@ mod tests {
         }
     }
 
+    /// A function of two views whose pullback does nothing.
     #[derive(Debug)]
-    struct Wrong;
+    struct Wrong(fn(&[f64], &[f64]) -> f64);
     impl Kernel for Wrong {
         fn parameters(&self) -> Vec<crate::params::ParamInit> {
             vec![crate::params::ParamInit::positive("variance", 1.0)]
@@ -131,14 +133,21 @@ mod tests {
             Ok(())
         }
         fn value(&self, theta: &[f64], a: &[f64], b: &[f64]) -> f64 {
-            theta[0] * (-crate::linalg::dot(a, a) - crate::linalg::dot(b, b)).exp()
+            theta[0] * self.0(a, b)
         }
         fn pullback(&self, _: &[f64], _: &[f64], _: &[f64], _: f64, _: &mut [f64], _: Option<&mut [f64]>) {}
     }
 
     #[test]
-    fn a_wrong_pullback_is_caught() {
-        let err = check_kernel(&Wrong, 2, 1).unwrap_err();
-        assert!(err.contains("positive") || err.contains("theta"), "{err}");
+    fn each_fault_is_named() {
+        let rbf = |a: &[f64], b: &[f64]| (-0.5 * (a[0] - b[0]).powi(2)).exp();
+        for (kernel, message) in [
+            (Wrong(rbf), "dtheta[0]: pullback gives 0, differences give "),
+            (Wrong(|a, b| (a[0] - b[0]).exp()), "not symmetric: k(a, b) = "),
+            (Wrong(|a, b| a[0] * b[0] - 9.0), "not positive semi-definite on random views (pivot 0)"),
+        ] {
+            let err = check_kernel(&kernel, 2, 1).unwrap_err();
+            assert!(err.starts_with(message), "{err}, not {message}");
+        }
     }
 }

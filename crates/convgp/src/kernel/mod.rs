@@ -19,22 +19,18 @@ pub use contract::check_kernel;
 pub use matern::{Matern12, Matern32, Matern52};
 pub use radial::{Radial, RadialFn};
 pub use rbf::Rbf;
-pub use spec::{KernelSpec, Lengthscale, Median, ViewDims};
+pub use spec::{
+    AdditiveSpec, ChannelsSpec, Family, KernelSpec, Lengthscale, Median, RadialSpec, TermsSpec, ViewDims,
+};
 pub use stationary::{Dims, Stationary};
 
 use crate::params::ParamInit;
-
-/// The radial families by the name a spec uses. A new one is its file and a line here.
-pub const RADIALS: &[(&str, &dyn RadialFn)] =
-    &[("rbf", &Rbf), ("matern12", &Matern12), ("matern32", &Matern32), ("matern52", &Matern52)];
 
 /// What is wrong with a kernel.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum KernelError {
-    #[error("there is no kernel type `{name}`; known are {}", known.join(", "))]
-    UnknownType { name: String, known: Vec<String> },
     #[error("kernel reads elements {start}..{end} of a view, but views have {len} numbers")]
     DimsOutOfRange { start: usize, end: usize, len: usize },
     #[error("kernel reads no element: `dims` needs a positive length and step")]
@@ -43,8 +39,14 @@ pub enum KernelError {
     LengthscaleCount { found: usize, expected: usize },
     #[error("`{kind}` kernel needs at least one entry in `terms`")]
     NoTerms { kind: &'static str },
-    #[error("field `{field}` does not apply to kernel type `{kind}`")]
-    FieldNotUsed { field: &'static str, kind: String },
+    #[error(
+        "`location` must be a kernel of a radial family, such as {{ type = \"matern32\", lengthscale = 3.0 }}"
+    )]
+    LocationNotRadial,
+    #[error(
+        "`location` has the field `{field}`, which does not apply: it is a factor over the places of views"
+    )]
+    LocationField { field: &'static str },
     #[error("lengthscale = \"median\" needs training data; give a number")]
     MedianWithoutData,
 }

@@ -7,17 +7,17 @@ use crate::real::{Fma, Real};
 /// ```
 /// use convgp::{kernel::Radial, real::Real};
 ///
-/// /// Rational quadratic with alpha = 1: `1 / (1 + s / 2)`, here through its own square root.
+/// /// Rational quadratic with alpha = 1: `1 / (1 + s / 2)`.
 /// #[derive(Debug, Clone, Copy)]
-/// struct Gentle;
-/// impl Radial for Gentle {
+/// struct RationalQuadratic;
+/// impl Radial for RationalQuadratic {
 ///     fn value_and_slope<T: Real>(s: T) -> (T, T) {
-///         let v = (-(s * T::from_f64(0.1))).exp();
-///         (v, v * T::from_f64(-0.1))
+///         let v = T::from_f64(1.0) / (T::from_f64(1.0) + s * T::from_f64(0.5));
+///         (v, v * v * T::from_f64(-0.5))
 ///     }
 /// }
-/// let (v, d) = Gentle::value_and_slope(0.0_f64);
-/// assert_eq!((v, d), (1.0, -0.1));
+/// assert_eq!(RationalQuadratic::value_and_slope(0.0_f64), (1.0, -0.5));
+/// assert_eq!(RationalQuadratic::value_and_slope(2.0_f64), (0.5, -0.125));
 /// ```
 pub trait Radial: std::fmt::Debug + Send + Sync + 'static {
     /// Whether the slope is bounded at zero distance, so that the distance may be expanded as
@@ -106,17 +106,18 @@ fn body<R: Radial, T: Real>(s: &[T], value: &mut [T], slope: Option<&mut [T]>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::RADIALS;
+    use crate::kernel::Family;
 
     #[test]
     fn what_is_said_of_slopes_holds() {
-        for (name, radial) in RADIALS {
+        for family in Family::ALL {
+            let (name, radial) = (family.name(), family.radial());
             let Some(c) = radial.slope_per_value() else { continue };
             for s in [0.0, 0.3, 2.0, 9.0] {
                 let (value, slope) = radial.at(s);
                 assert!((slope - c * value).abs() < 1e-15, "{name} at {s}");
             }
         }
-        assert!(RADIALS.iter().any(|(_, r)| r.slope_per_value().is_some()));
+        assert!(Family::ALL.iter().any(|f| f.radial().slope_per_value().is_some()));
     }
 }

@@ -1,12 +1,13 @@
 //! Kernels as data: what a spec file says.
 
-use super::{Additive, Dims, Kernel, KernelError, Product, RADIALS, RadialFn, Stationary, Sum};
+use super::{Additive, Dims, Kernel, KernelError, Product, RadialFn, Stationary, Sum};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A lengthscale: given, per element, or found from the data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a number, one number per element, \"median\" or { median = factor }")]
 pub enum Lengthscale {
     /// One number for all elements.
     One(f64),
@@ -14,14 +15,26 @@ pub enum Lengthscale {
     Each(Vec<f64>),
     /// `"median"`: the median distance between views sampled from the training data.
     Named(Median),
+    /// `{ median = 0.5 }`: so many times that distance.
+    TimesMedian {
+        /// The factor.
+        median: f64,
+    },
 }
 
 /// The word `median`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Median {
     /// Median distance between sampled views.
     Median,
+}
+
+impl Lengthscale {
+    /// Whether it is found from training data.
+    pub fn is_from_data(&self) -> bool {
+        matches!(self, Lengthscale::Named(_) | Lengthscale::TimesMedian { .. })
+    }
 }
 
 impl Default for Lengthscale {
@@ -30,21 +43,118 @@ impl Default for Lengthscale {
     }
 }
 
-/// A kernel. `type` is a radial family (`rbf`, `matern12`, `matern32`, `matern52`), or
-/// - `sum`, `product`: of the kernels in `terms`;
-/// - `additive`: one function per element of the view with shared parameters (paper section 2.3), of family `of`;
-/// - `channels`: a sum of one kernel per colour channel of a colour patch, each with its own variance and lengthscale
-///   (paper section 3.4, factorised weights), of family `of`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Declares the radial families and, with them, [`KernelSpec`]: a new family is its file and a line below.
+macro_rules! kernel_types {
+    ($($(#[$doc:meta])* $family:ident = $name:literal;)*) => {
+        /// A radial family, by the name a spec uses.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub enum Family {
+            $($(#[$doc])* #[serde(rename = $name)] $family,)*
+        }
+
+        impl Family {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$family),*];
+
+            /// The name in a spec.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$family => $name,)*
+                }
+            }
+
+            /// The function.
+            pub fn radial(self) -> &'static dyn RadialFn {
+                match self {
+                    $(Self::$family => &super::$family,)*
+                }
+            }
+        }
+
+        /// A kernel: in a file, a table whose `type` says which one.
+        ///
+        /// ```
+        /// use convgp::kernel::{KernelSpec, Lengthscale};
+        ///
+        /// let spec: KernelSpec = toml::from_str("type = 'rbf'\nvariance = 5.0\nlengthscale = 'median'")?;
+        /// let KernelSpec::Rbf(rbf) = &spec else { panic!("another type") };
+        /// assert_eq!(rbf.variance, Some(5.0));
+        /// assert!(spec.wants_median());
+        /// # Ok::<(), toml::de::Error>(())
+        /// ```
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "type", rename_all = "kebab-case")]
+        pub enum KernelSpec {
+            $($(#[$doc])* #[serde(rename = $name)] $family(RadialSpec),)*
+            /// The sum of some kernels.
+            Sum(TermsSpec),
+            /// The product of some kernels.
+            Product(TermsSpec),
+            /// One function per element of the view, with shared parameters (paper section 2.3).
+            Additive(AdditiveSpec),
+            /// A sum of one kernel per colour channel of a colour patch, each with its own variance and lengthscale (paper
+            /// section 3.4, factorised weights).
+            Channels(ChannelsSpec),
+        }
+
+        impl KernelSpec {
+            /// A kernel of a radial family.
+            pub fn of_family(family: Family, spec: RadialSpec) -> Self {
+                match family {
+                    $(Family::$family => Self::$family(spec),)*
+                }
+            }
+
+            /// Family and fields of a plain radial kernel.
+            fn radial_parts(&self) -> Option<(Family, &RadialSpec)> {
+                match self {
+                    $(Self::$family(spec) => Some((Family::$family, spec)),)*
+                    _ => None,
+                }
+            }
+
+            /// Initial variance and lengthscale. Sums and products have none: their terms have their own.
+            fn scales_mut(&mut self) -> Option<(&mut Option<f64>, &mut Option<Lengthscale>)> {
+                match self {
+                    $(Self::$family(RadialSpec { variance, lengthscale, .. }))|*
+                    | Self::Additive(AdditiveSpec { variance, lengthscale, .. })
+                    | Self::Channels(ChannelsSpec { variance, lengthscale, .. }) => Some((variance, lengthscale)),
+                    Self::Sum(_) | Self::Product(_) => None,
+                }
+            }
+
+            /// The same, to be read.
+            fn scales(&self) -> (Option<f64>, Option<&Lengthscale>) {
+                match self {
+                    $(Self::$family(RadialSpec { variance, lengthscale, .. }))|*
+                    | Self::Additive(AdditiveSpec { variance, lengthscale, .. })
+                    | Self::Channels(ChannelsSpec { variance, lengthscale, .. }) => (*variance, lengthscale.as_ref()),
+                    Self::Sum(_) | Self::Product(_) => (None, None),
+                }
+            }
+        }
+    };
+}
+
+kernel_types! {
+    /// Squared exponential.
+    Rbf = "rbf";
+    /// Matern-1/2.
+    Matern12 = "matern12";
+    /// Matern-3/2.
+    Matern32 = "matern32";
+    /// Matern-5/2.
+    Matern52 = "matern52";
+}
+
+/// Fields of a kernel of a radial family.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct KernelSpec {
-    /// Family or combination.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Initial variance.
+pub struct RadialSpec {
+    /// Initial variance, 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variance: Option<f64>,
-    /// Initial lengthscale.
+    /// Initial lengthscale, 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lengthscale: Option<Lengthscale>,
     /// One lengthscale per element.
@@ -53,12 +163,48 @@ pub struct KernelSpec {
     /// The elements of the view it reads; all (but appended coordinates) when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dims: Option<Dims>,
-    /// Family of an `additive` or `channels` kernel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub of: Option<String>,
-    /// Parts of a sum or product.
+}
+
+/// Fields of a sum or product.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TermsSpec {
+    /// The parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub terms: Vec<KernelSpec>,
+}
+
+/// Fields of an additive kernel.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AdditiveSpec {
+    /// Initial variance, 1 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variance: Option<f64>,
+    /// Initial lengthscale, 1 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lengthscale: Option<Lengthscale>,
+    /// The elements of the view it reads; all (but appended coordinates) when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dims: Option<Dims>,
+    /// Family of the function, RBF when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Family>,
+}
+
+/// Fields of a sum over colour channels.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelsSpec {
+    /// Initial variance of every part, 1 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variance: Option<f64>,
+    /// Initial lengthscale of every part, 1 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lengthscale: Option<Lengthscale>,
+    /// Family of the parts, RBF when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Family>,
 }
 
 /// What a kernel may ask about the views it will read.
@@ -71,27 +217,25 @@ pub struct ViewDims {
 }
 
 impl KernelSpec {
-    /// A plain kernel of a radial family.
-    pub fn radial(kind: &str, variance: f64, lengthscale: f64) -> Self {
-        Self {
-            kind: kind.into(),
-            variance: Some(variance),
-            lengthscale: Some(Lengthscale::One(lengthscale)),
-            ard: false,
-            dims: None,
-            of: None,
-            terms: Vec::new(),
-        }
+    /// A kernel of a radial family with these initial values.
+    pub fn radial(family: Family, variance: f64, lengthscale: f64) -> Self {
+        let (variance, lengthscale) = (Some(variance), Some(Lengthscale::One(lengthscale)));
+        Self::of_family(family, RadialSpec { variance, lengthscale, ..RadialSpec::default() })
     }
 
     /// The kernel itself. `median` gives the lengthscale that `"median"` stands for, when it is known.
     pub fn build(&self, views: ViewDims, median: Option<f64>) -> Result<Arc<dyn Kernel>, KernelError> {
-        let kernel: Arc<dyn Kernel> = match self.kind.as_str() {
-            "sum" => Arc::new(Sum::new(self.parts(views, median)?)?),
-            "product" => Arc::new(Product::new(self.parts(views, median)?)?),
-            "additive" => Arc::new(self.additive(views, median)?),
-            "channels" => Arc::new(self.channels(views, median)?),
-            family => Arc::new(self.stationary(radial(family)?, views, median)?),
+        let build_all =
+            |terms: &[Self]| -> Result<Vec<_>, _> { terms.iter().map(|t| t.build(views, median)).collect() };
+        let kernel: Arc<dyn Kernel> = match self {
+            Self::Sum(spec) => Arc::new(Sum::new(build_all(&spec.terms)?)?),
+            Self::Product(spec) => Arc::new(Product::new(build_all(&spec.terms)?)?),
+            Self::Additive(spec) => Arc::new(spec.build(views, median)?),
+            Self::Channels(spec) => Arc::new(spec.build(views, median)?),
+            radial => {
+                let (family, spec) = radial.radial_parts().expect("all other types are radial");
+                Arc::new(spec.build(family, views.len, median)?)
+            }
         };
         kernel.check_len(views.len)?;
         Ok(kernel)
@@ -99,97 +243,136 @@ impl KernelSpec {
 
     /// A factor over the coordinates appended to a view, `dims`: no variance of its own.
     pub fn build_location(&self, dims: Dims) -> Result<Arc<dyn Kernel>, KernelError> {
-        for (field, used) in [("variance", self.variance.is_some()), ("dims", self.dims.is_some())] {
+        let (family, spec) = self.radial_parts().ok_or(KernelError::LocationNotRadial)?;
+        for (field, used) in [("variance", spec.variance.is_some()), ("dims", spec.dims.is_some())] {
             if used {
-                return Err(KernelError::FieldNotUsed { field, kind: format!("location {}", self.kind) });
+                return Err(KernelError::LocationField { field });
             }
         }
-        let spec = Self { dims: Some(dims), ..self.clone() };
-        let views = ViewDims { len: dims.start + dims.len, channels: 1 };
-        Ok(Arc::new(spec.stationary(radial(&self.kind)?, views, None)?.without_variance()))
+        let spec = RadialSpec { dims: Some(dims), ..spec.clone() };
+        Ok(Arc::new(spec.build(family, dims.start + dims.len, None)?.without_variance()))
     }
 
     /// Whether a lengthscale is to be found from data.
     pub fn wants_median(&self) -> bool {
-        matches!(self.lengthscale, Some(Lengthscale::Named(_))) || self.terms.iter().any(Self::wants_median)
+        let parts = match self {
+            Self::Sum(TermsSpec { terms }) | Self::Product(TermsSpec { terms }) => &terms[..],
+            _ => &[],
+        };
+        self.lengthscale().is_some_and(Lengthscale::is_from_data) || parts.iter().any(Self::wants_median)
     }
 
-    fn parts(&self, views: ViewDims, median: Option<f64>) -> Result<Vec<Arc<dyn Kernel>>, KernelError> {
-        self.refuse(&[
-            ("variance", self.variance.is_some()),
-            ("lengthscale", self.lengthscale.is_some()),
-            ("ard", self.ard),
-            ("dims", self.dims.is_some()),
-            ("of", self.of.is_some()),
-        ])?;
-        self.terms.iter().map(|t| t.build(views, median)).collect()
+    /// The initial variance, if it is given; sums and products have none of their own.
+    pub fn variance(&self) -> Option<f64> {
+        self.scales().0
     }
 
-    fn stationary(
-        &self,
-        radial: &'static dyn RadialFn,
-        views: ViewDims,
-        median: Option<f64>,
-    ) -> Result<Stationary, KernelError> {
-        self.refuse(&[("terms", !self.terms.is_empty()), ("of", self.of.is_some())])?;
-        let dims = self.dims.unwrap_or(Dims::all(views.len));
-        dims.check(views.len)?;
-        let kernel = Stationary::new(radial, dims, self.variance.unwrap_or(1.0), 1.0);
-        match self.lengthscale.clone().unwrap_or_default() {
-            Lengthscale::Each(each) => kernel.with_lengthscales(each),
-            other if self.ard => kernel.with_lengthscales(vec![one(&other, median)?; dims.len]),
-            other => Ok(Stationary::new(radial, dims, self.variance.unwrap_or(1.0), one(&other, median)?)),
+    /// The initial lengthscale, if it is given; sums and products have none of their own.
+    pub fn lengthscale(&self) -> Option<&Lengthscale> {
+        self.scales().1
+    }
+
+    /// Sets the initial variance; sums and products have none of their own and stay as they are.
+    pub fn set_variance(&mut self, variance: f64) {
+        if let Some((own, _)) = self.scales_mut() {
+            *own = Some(variance);
         }
     }
 
-    fn additive(&self, views: ViewDims, median: Option<f64>) -> Result<Additive, KernelError> {
-        self.refuse(&[("terms", !self.terms.is_empty()), ("ard", self.ard)])?;
-        let family = radial(self.of.as_deref().unwrap_or("rbf"))?;
-        let ell = one(&self.lengthscale.clone().unwrap_or_default(), median)?;
-        let dims = self.dims.unwrap_or(Dims::all(views.len));
-        Ok(Additive::new(family, dims, self.variance.unwrap_or(1.0), ell))
+    /// Sets the initial lengthscale; sums and products have none of their own and stay as they are.
+    pub fn set_lengthscale(&mut self, lengthscale: Lengthscale) {
+        if let Some((_, own)) = self.scales_mut() {
+            *own = Some(lengthscale);
+        }
     }
 
-    fn channels(&self, views: ViewDims, median: Option<f64>) -> Result<Sum, KernelError> {
-        self.refuse(&[("terms", !self.terms.is_empty()), ("ard", self.ard), ("dims", self.dims.is_some())])?;
-        let family = radial(self.of.as_deref().unwrap_or("rbf"))?;
-        let ell = one(&self.lengthscale.clone().unwrap_or_default(), median)?;
-        let variance = self.variance.unwrap_or(1.0);
+    /// Gives every `"median"` this value instead.
+    pub fn replace_median(&mut self, lengthscale: f64) {
+        self.for_each_scale(&mut |_, ell| {
+            if ell.as_ref().is_some_and(Lengthscale::is_from_data) {
+                *ell = Some(Lengthscale::One(lengthscale));
+            }
+        });
+    }
+
+    /// Gives absent fields the values they stand for.
+    pub fn write_out_defaults(&mut self) {
+        self.for_each_scale(&mut |variance, ell| {
+            variance.get_or_insert(1.0);
+            ell.get_or_insert_with(Lengthscale::default);
+        });
+        self.for_each(&mut |kernel| match kernel {
+            Self::Additive(AdditiveSpec { of, .. }) | Self::Channels(ChannelsSpec { of, .. }) => {
+                of.get_or_insert(Family::Rbf);
+            }
+            _ => {}
+        });
+    }
+
+    /// This kernel and all its parts.
+    fn for_each(&mut self, f: &mut dyn FnMut(&mut Self)) {
+        f(self);
+        if let Self::Sum(TermsSpec { terms }) | Self::Product(TermsSpec { terms }) = self {
+            terms.iter_mut().for_each(|t| t.for_each(f));
+        }
+    }
+
+    /// Variance and lengthscale of this kernel or its parts.
+    fn for_each_scale(&mut self, f: &mut dyn FnMut(&mut Option<f64>, &mut Option<Lengthscale>)) {
+        self.for_each(&mut |kernel| {
+            if let Some((variance, lengthscale)) = kernel.scales_mut() {
+                f(variance, lengthscale);
+            }
+        });
+    }
+}
+
+impl RadialSpec {
+    fn build(&self, family: Family, len: usize, median: Option<f64>) -> Result<Stationary, KernelError> {
+        let dims = self.dims.unwrap_or(Dims::all(len));
+        dims.check(len)?;
+        let new = |ell| Stationary::new(family.radial(), dims, self.variance.unwrap_or(1.0), ell);
+        match &self.lengthscale {
+            Some(Lengthscale::Each(each)) => new(1.0).with_lengthscales(each.clone()),
+            other if self.ard => new(1.0).with_lengthscales(vec![one(other, median)?; dims.len]),
+            other => Ok(new(one(other, median)?)),
+        }
+    }
+}
+
+impl AdditiveSpec {
+    fn build(&self, views: ViewDims, median: Option<f64>) -> Result<Additive, KernelError> {
+        let radial = self.of.unwrap_or(Family::Rbf).radial();
+        let dims = self.dims.unwrap_or(Dims::all(views.len));
+        Ok(Additive::new(radial, dims, self.variance.unwrap_or(1.0), one(&self.lengthscale, median)?))
+    }
+}
+
+impl ChannelsSpec {
+    fn build(&self, views: ViewDims, median: Option<f64>) -> Result<Sum, KernelError> {
+        let radial = self.of.unwrap_or(Family::Rbf).radial();
+        let (variance, ell) = (self.variance.unwrap_or(1.0), one(&self.lengthscale, median)?);
         let part = |c| {
             let dims = Dims { start: c, len: views.len / views.channels, step: views.channels };
-            Arc::new(Stationary::new(family, dims, variance, ell)) as Arc<dyn Kernel>
+            Arc::new(Stationary::new(radial, dims, variance, ell)) as Arc<dyn Kernel>
         };
         Sum::new((0..views.channels).map(part).collect())
     }
-
-    fn refuse(&self, fields: &[(&'static str, bool)]) -> Result<(), KernelError> {
-        match fields.iter().find(|(_, used)| *used) {
-            Some(&(field, _)) => Err(KernelError::FieldNotUsed { field, kind: self.kind.clone() }),
-            None => Ok(()),
-        }
-    }
 }
 
-fn one(lengthscale: &Lengthscale, median: Option<f64>) -> Result<f64, KernelError> {
+/// A common lengthscale.
+fn one(lengthscale: &Option<Lengthscale>, median: Option<f64>) -> Result<f64, KernelError> {
     match lengthscale {
-        Lengthscale::One(ell) => Ok(*ell),
-        Lengthscale::Each(each) => Err(KernelError::LengthscaleCount { found: each.len(), expected: 1 }),
-        Lengthscale::Named(Median::Median) => median.ok_or(KernelError::MedianWithoutData),
-    }
-}
-
-fn radial(family: &str) -> Result<&'static dyn RadialFn, KernelError> {
-    RADIALS.iter().find(|(name, _)| *name == family).map(|(_, r)| *r).ok_or_else(|| {
-        KernelError::UnknownType {
-            name: family.into(),
-            known: RADIALS
-                .iter()
-                .map(|(name, _)| *name)
-                .chain(["sum", "product", "additive", "channels"])
-                .map(String::from)
-                .collect(),
+        None => Ok(1.0),
+        Some(Lengthscale::One(ell)) => Ok(*ell),
+        Some(Lengthscale::Each(each)) => {
+            Err(KernelError::LengthscaleCount { found: each.len(), expected: 1 })
         }
-    })
+        Some(Lengthscale::Named(Median::Median)) => median.ok_or(KernelError::MedianWithoutData),
+        Some(Lengthscale::TimesMedian { median: factor }) => {
+            median.map(|m| factor * m).ok_or(KernelError::MedianWithoutData)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -218,17 +401,57 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        let unknown = build("type = 'rbff'").unwrap_err();
-        assert!(unknown.to_string().contains("rbff") && unknown.to_string().contains("matern52"));
         assert!(matches!(build("type = 'sum'"), Err(KernelError::NoTerms { kind: "sum" })));
         let out = build("type = 'rbf'\ndims = { start = 4, len = 3 }").unwrap_err();
         assert_eq!(out, KernelError::DimsOutOfRange { start: 4, end: 7, len: 6 });
-        let unused = build("type = 'sum'\nvariance = 1.0\nterms = [{ type = 'rbf' }]").unwrap_err();
-        assert!(matches!(unused, KernelError::FieldNotUsed { field: "variance", .. }));
-        assert!(toml::from_str::<KernelSpec>("type = 'rbf'\nlenghtscale = 1.0").is_err());
         assert!(matches!(
             build("type = 'rbf'\nlengthscale = [1.0, 2.0]"),
             Err(KernelError::LengthscaleCount { found: 2, expected: 6 })
         ));
+    }
+
+    #[test]
+    fn mistakes_in_a_file_are_explained() {
+        for (text, words) in [
+            (
+                "type = 'rbff'",
+                "unknown variant `rbff`, expected one of `rbf`, `matern12`, `matern32`, `matern52`, `sum`",
+            ),
+            ("variance = 1.0", "missing field `type`"),
+            (
+                "type = 'rbf'\nlenghtscale = 1.0",
+                "unknown field `lenghtscale`, expected one of `variance`, `lengthscale`, `ard`, `dims`",
+            ),
+            (
+                "type = 'sum'\nvariance = 1.0\nterms = [{ type = 'rbf' }]",
+                "unknown field `variance`, expected `terms`",
+            ),
+            ("type = 'rbf'\nterms = [{ type = 'rbf' }]", "unknown field `terms`"),
+            ("type = 'channels'\nof = 'rbff'", "unknown variant `rbff`"),
+            ("type = 'channels'\nard = true", "unknown field `ard`"),
+            (
+                "type = 'rbf'\nlengthscale = 'mean'",
+                "expected a number, one number per element, \"median\" or { median = factor }",
+            ),
+        ] {
+            let err = toml::from_str::<KernelSpec>(text).unwrap_err().to_string();
+            assert!(err.contains(words), "{text}\ngave: {err}");
+        }
+    }
+
+    #[test]
+    fn specs_survive_a_round_trip_and_say_what_they_stand_for() {
+        let text = "type = 'product'\nterms = [{ type = 'additive', dims = { start = 0, len = 2 } }, { type = 'matern32', ard = true, lengthscale = 'median' }]";
+        let mut spec: KernelSpec = toml::from_str(text).unwrap();
+        let round =
+            |spec: &KernelSpec| -> KernelSpec { toml::from_str(&toml::to_string(spec).unwrap()).unwrap() };
+        assert_eq!(round(&spec), spec);
+        spec.write_out_defaults();
+        spec.replace_median(2.0);
+        let written = toml::to_string(&spec).unwrap();
+        for line in ["variance = 1.0", "lengthscale = 1.0", "lengthscale = 2.0", "of = \"rbf\""] {
+            assert!(written.contains(line), "{line} in\n{written}");
+        }
+        assert!(!spec.wants_median() && round(&spec) == spec);
     }
 }

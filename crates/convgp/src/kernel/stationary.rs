@@ -2,10 +2,11 @@
 
 use super::{Kernel, KernelError, Leaf, RadialFn, Term};
 use crate::params::{ParamInit, Transform};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Elements `start, start + step, ...` (`len` of them) of a view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dims {
     /// First element.

@@ -2,7 +2,9 @@
 
 use super::scalar::{ScalarLogDensity, expect_scalar, is_one};
 use super::special::{log_ndtr, log_ndtr_slope, log_sigmoid, normal_cdf, normal_pdf, sigmoid};
-use super::{Expectations, Likelihood, LikelihoodError, Marginals, Predictive, check_binary};
+use super::{
+    Expectations, Likelihood, LikelihoodError, Marginals, Predictive, VarianceDerivative, check_binary,
+};
 use crate::data::{DataError, Targets};
 
 /// `p(y = 1 | f) = (1 - 2j) Φ(f) + j`, `j` the link jitter (0 for the plain probit, 1e-3 in the paper's code).
@@ -44,6 +46,11 @@ impl ScalarLogDensity for Probit {
         let p = self.probability(s);
         (libm::log(p), sign * (1.0 - 2.0 * self.link_jitter) * normal_pdf(s) / p)
     }
+    /// `-l' (l' + s)` with `l'` the slope in `s`: the density's slope is `-s` times itself.
+    fn curvature(&self, theta: &[f64], f: f64, y: bool) -> f64 {
+        let ((s, sign), slope) = (signed(f, y), self.log_density_and_slope(theta, f, y).1);
+        -sign * slope * (sign * slope + s)
+    }
 }
 
 impl Likelihood for Probit {
@@ -53,8 +60,16 @@ impl Likelihood for Probit {
     fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
         check_binary(targets)
     }
-    fn expect(&self, theta: &[f64], q: &Marginals, targets: &Targets, _draw: u64, out: &mut Expectations) {
-        expect_scalar(self, theta, q, |n| is_one(targets, n), out);
+    fn expect_power(
+        &self,
+        alpha: f64,
+        theta: &[f64],
+        q: &Marginals,
+        targets: &Targets,
+        _draw: u64,
+        out: &mut Expectations,
+    ) {
+        expect_scalar(self, alpha, VarianceDerivative::Pathwise, theta, q, |n| is_one(targets, n), out);
     }
     fn predict(&self, _theta: &[f64], q: &Marginals) -> Predictive {
         let standardised = q.mean.iter().zip(&q.var).map(|(m, v)| m / (1.0 + v).sqrt());
@@ -79,6 +94,9 @@ impl ScalarLogDensity for Logit {
     fn log_density_and_slope(&self, _theta: &[f64], f: f64, y: bool) -> (f64, f64) {
         let (s, sign) = signed(f, y);
         (log_sigmoid(s), sign * sigmoid(-s))
+    }
+    fn curvature(&self, _theta: &[f64], f: f64, _y: bool) -> f64 {
+        -sigmoid(f) * sigmoid(-f)
     }
 }
 

@@ -6,16 +6,19 @@ use crate::rng::Rng;
 
 /// Largest difference between derivatives and differences, relative to the largest derivative of the same kind.
 const DERIVATIVE: f64 = 1e-7;
+/// Powers that are checked.
+const ALPHAS: [f64; 3] = [0.0, 0.4, 1.0];
 
 /// Checks what inference relies on, at random ordinary marginals and at extreme ones:
 ///
-/// 1. derivatives in means, variances and parameters agree with central differences to 1e-7;
+/// 1. derivatives in means, variances and parameters agree with central differences to 1e-7, for every power;
 /// 2. class probabilities are in `[0, 1]` and sum to one within `sum_tolerance` (use about 1e-12 unless the likelihood says
 ///    that its own rule is coarser); predictive variances are positive;
 /// 3. the log predictive density is the logarithm of the predicted probability;
 /// 4. everything stays finite for means of ±50 and variances 0, 1e-12 and 1e4;
 /// 5. predictions of an image do not depend on the others, and its expectations not on those after it;
-/// 6. it ignores a level common to all latents, if it says so.
+/// 6. it ignores a level common to all latents, if it says so;
+/// 7. power expectations never fall as `alpha` rises and start at expected log densities.
 ///
 /// `targets` are any that the likelihood accepts, at least two of them; the message of an error says what broke and where.
 /// A likelihood that samples must differentiate its own average exactly (`Softmax`: the pathwise option).
@@ -32,19 +35,27 @@ pub fn check_likelihood(
     targets: &Targets,
     sum_tolerance: f64,
 ) -> Result<(), String> {
-    let case = Case { lik, theta, targets };
+    let case = Case { lik, alpha: 0.0, theta, targets };
     case.check_shapes()?;
     let q = case.ordinary_marginals();
-    case.check_derivatives(&q)?;
     case.check_predictive(&q, sum_tolerance).map_err(|e| format!("at ordinary marginals: {e}"))?;
-    case.check_rows(&q)?;
-    case.check_level(&q)?;
-    case.check_extremes()
+    for alpha in ALPHAS {
+        let case = Case { alpha, ..case };
+        let check = || {
+            case.check_derivatives(&q)?;
+            case.check_rows(&q)?;
+            case.check_level(&q)?;
+            case.check_extremes()
+        };
+        check().map_err(|e| if alpha == 0.0 { e } else { format!("with alpha {alpha}: {e}") })?;
+    }
+    case.check_powers(&q)
 }
 
 #[derive(Clone, Copy)]
 struct Case<'a> {
     lik: &'a dyn Likelihood,
+    alpha: f64,
     theta: &'a [f64],
     targets: &'a Targets,
 }
@@ -68,7 +79,7 @@ impl Case<'_> {
     fn expect(&self, theta: &[f64], q: &Marginals, targets: &Targets) -> Expectations {
         let mut out = Expectations::default();
         out.reset(targets.len(), self.lik.latents(), theta.len());
-        self.lik.expect(theta, q, targets, 3, &mut out);
+        self.lik.expect_power(self.alpha, theta, q, targets, 3, &mut out);
         out
     }
 
@@ -157,9 +168,23 @@ impl Case<'_> {
         let raised = Marginals { mean: q.mean.iter().map(|m| m + 3.7).collect(), var: q.var.clone() };
         let [at, above] = [q, &raised].map(|q| self.expect(self.theta, q, self.targets).value);
         let same = at.iter().zip(&above).all(|(a, b)| (a - b).abs() <= 1e-9 * (1.0 + a.abs()));
-        require(same || !self.lik.ignores_level(), || {
+        require(same || !self.lik.is_shift_invariant(), || {
             format!("expected log densities {at:?} become {above:?} when all latents rise by 3.7")
         })
+    }
+
+    fn check_powers(&self, q: &Marginals) -> Result<(), String> {
+        let value = |alpha| Case { alpha, ..*self }.expect(self.theta, q, self.targets).value;
+        let powers = [0.0, 1e-7, 0.3, 1.0];
+        for (low, high) in powers.iter().zip(&powers[1..]) {
+            for (n, (a, b)) in value(*low).iter().zip(value(*high)).enumerate() {
+                let close = *high > 1e-3 || (a - b).abs() <= 1e-5 * (1.0 + a.abs());
+                require(*a <= b + 1e-12 * (1.0 + b.abs()) && close, || {
+                    format!("image {n}: the power expectation is {a} with alpha {low} and {b} with {high}")
+                })?;
+            }
+        }
+        Ok(())
     }
 
     fn check_extremes(&self) -> Result<(), String> {

@@ -11,6 +11,8 @@ mod bernoulli;
 mod contract;
 mod draws;
 mod gaussian;
+mod labels;
+mod power;
 mod quadrature;
 mod quantile;
 mod robustmax;
@@ -20,16 +22,20 @@ mod scalar;
 mod softmax;
 mod spec;
 pub mod special;
+mod temperature;
 
 pub use bernoulli::{Logit, Probit};
 pub use contract::check_likelihood;
-pub use gaussian::Gaussian;
+pub use gaussian::{Gaussian, TargetUnits};
+pub use labels::Labels;
+pub(crate) use labels::log_softmax;
 pub use quadrature::{GaussHermite, POINTS};
 pub use quantile::normal_quantile;
 pub use robustmax::RobustMax;
-pub use scalar::{Binary, ConditionalMoments, Real, ScalarLogDensity};
+pub use scalar::{Binary, ConditionalMoments, Real, ScalarLogDensity, expect_scalar};
 pub use softmax::{Softmax, VarianceDerivative};
 pub use spec::{LikelihoodError, LikelihoodSpec};
+pub use temperature::Temperature;
 
 use crate::data::{DataError, Targets};
 use crate::params::ParamInit;
@@ -43,7 +49,7 @@ pub struct Marginals {
     pub var: Vec<f64>,
 }
 
-/// `E_q[log p(y_n | f_n)]` and its derivatives; not scaled by `N / B`.
+/// `E_q[log p(y_n | f_n)]`, or its power form, and derivatives; not scaled by `N / B`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expectations {
     /// One value per image.
@@ -104,17 +110,37 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     }
 
     /// Whether nothing changes when one number is added to all latents of an image.
-    fn ignores_level(&self) -> bool {
+    fn is_shift_invariant(&self) -> bool {
         false
+    }
+
+    /// The same likelihood with predicted probabilities at another temperature; none where that has no meaning.
+    /// Expectations stay as they are.
+    fn at_temperature(&self, _temperature: Temperature) -> Option<Box<dyn Likelihood>> {
+        None
     }
 
     /// Whether these targets fit (kind, number of classes).
     fn check_targets(&self, targets: &Targets) -> Result<(), DataError>;
 
-    /// Fills `out` (already reset) with expected log densities and derivatives.
+    /// Fills `out` (already reset) with power expectations `(1 / alpha) log E_q[p(y | f)^alpha]`, `0 <= alpha <= 1`, and
+    /// derivatives. At `alpha = 0` they are expected log densities, the limit.
     ///
     /// `draw` numbers the evaluation; likelihoods that sample use it to choose their points, others ignore it.
-    fn expect(&self, theta: &[f64], q: &Marginals, targets: &Targets, draw: u64, out: &mut Expectations);
+    fn expect_power(
+        &self,
+        alpha: f64,
+        theta: &[f64],
+        q: &Marginals,
+        targets: &Targets,
+        draw: u64,
+        out: &mut Expectations,
+    );
+
+    /// Expected log densities.
+    fn expect(&self, theta: &[f64], q: &Marginals, targets: &Targets, draw: u64, out: &mut Expectations) {
+        self.expect_power(0.0, theta, q, targets, draw, out);
+    }
 
     /// Predictive distribution of `y`.
     fn predict(&self, theta: &[f64], q: &Marginals) -> Predictive;

@@ -1,6 +1,7 @@
 //! Robust-max: the label is the largest of `K` latents, except with probability `ε`.
 
 use super::batch::{write_normal_cdf, write_normal_cdf_and_pdf};
+use super::power::power_mean;
 use super::quadrature::{GaussHermite, POINTS};
 use super::rows::{Row, fill_rows, map_rows};
 use super::{Expectations, Likelihood, LikelihoodError, Marginals, Predictive, check_classes, label};
@@ -14,6 +15,7 @@ use crate::params::{ParamInit, Transform};
 /// ```text
 /// Q_y      = Σ_i w_i Π_{j≠y} c_j(t_i),   c_j(t) = (1 - 2s) Φ((t - mean_j) / sd_j) + s
 /// E[log p] = Q_y log(1 - ε) + (1 - Q_y) log(ε / (K - 1))
+/// E[p^α]   = Q_y (1 - ε)^α + (1 - Q_y) (ε / (K - 1))^α
 /// p(y)     = Q_y (1 - ε) + (1 - Q_y) ε / (K - 1)
 /// ```
 ///
@@ -176,7 +178,7 @@ impl Likelihood for RobustMax {
         if self.learn_epsilon { vec![epsilon] } else { Vec::new() }
     }
 
-    fn ignores_level(&self) -> bool {
+    fn is_shift_invariant(&self) -> bool {
         true
     }
 
@@ -184,7 +186,15 @@ impl Likelihood for RobustMax {
         check_classes(targets, self.classes)
     }
 
-    fn expect(&self, theta: &[f64], q: &Marginals, targets: &Targets, _draw: u64, out: &mut Expectations) {
+    fn expect_power(
+        &self,
+        alpha: f64,
+        theta: &[f64],
+        q: &Marginals,
+        targets: &Targets,
+        _draw: u64,
+        out: &mut Expectations,
+    ) {
         let (k, epsilon) = (self.classes, self.epsilon(theta));
         let hit = libm::log1p(-epsilon);
         let miss = libm::log(epsilon / (k - 1) as f64);
@@ -193,12 +203,16 @@ impl Likelihood for RobustMax {
             let image = n * k..(n + 1) * k;
             self.largest_with_slopes(&q.mean[image.clone()], &q.var[image], label(targets, n), row, scratch);
         });
-        out.mean_bar.iter_mut().chain(&mut out.var_bar).for_each(|d| *d *= hit - miss);
-        for value in &mut out.value {
-            let largest = *value;
-            *value = largest * hit + (1.0 - largest) * miss;
+        let gap = if alpha == 0.0 { hit - miss } else { libm::expm1(alpha * (hit - miss)) / alpha };
+        for (n, value) in out.value.iter_mut().enumerate() {
+            let mut weights = [*value, 1.0 - *value];
+            *value = power_mean(alpha, &[hit, miss], &mut weights, 1.0);
+            let slope = gap * libm::exp(alpha * (miss - *value));
+            for bar in [&mut out.mean_bar, &mut out.var_bar] {
+                bar[n * k..(n + 1) * k].iter_mut().for_each(|d| *d *= slope);
+            }
             if self.learn_epsilon {
-                out.theta_bar[0] += (1.0 - largest) / epsilon - largest / (1.0 - epsilon);
+                out.theta_bar[0] += weights[1] / epsilon - weights[0] / (1.0 - epsilon);
             }
         }
     }

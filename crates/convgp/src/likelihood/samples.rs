@@ -1,6 +1,7 @@
 //! Softmax at the samples of one image: probabilities, their averages and the derivatives of those.
 
 use super::batch::exp_in_place;
+use super::power::power_mean;
 use super::rows::Row;
 use super::softmax::VarianceDerivative;
 use super::special::log_sum_exp;
@@ -18,6 +19,9 @@ pub(super) struct Scratch {
     /// `log Σ_k exp f_k`, likewise.
     log_total: Vec<f64>,
     sd: Vec<f64>,
+    /// `log p_y` of every sample, and how much it counts: 1 in the mean.
+    logs: Vec<f64>,
+    weights: Vec<f64>,
     /// Sums over samples, per latent.
     sums: Vec<f64>,
 }
@@ -56,36 +60,47 @@ impl Scratch {
         f.zip(&self.log_total).map(|(f, log_total)| f - log_total)
     }
 
-    /// The mean of `log p_y` and its derivatives, written over `row`.
+    /// The power mean of `p_y` in logarithms and its derivatives, written over `row`.
     pub fn expectation(
         &mut self,
+        alpha: f64,
         (mean, var): (&[f64], &[f64]),
         y: usize,
         derivative: VarianceDerivative,
         row: Row,
     ) {
         let (k, samples) = (mean.len(), self.log_total.len() as f64);
-        *row.value = self.log_p(mean, y).sum::<f64>() / samples;
-        // Sums of p, p (1 - p), p eps, and eps_y: enough for both derivatives.
-        let Self { sums, p, draws, sd, .. } = self;
+        let mut logs = std::mem::take(&mut self.logs);
+        logs.clear();
+        logs.extend(self.log_p(mean, y));
+        self.weights.clear();
+        self.weights.resize(logs.len(), 1.0);
+        *row.value = power_mean(alpha, &logs, &mut self.weights, samples);
+        self.logs = logs;
+        // Weighted sums of p, p (1 - p), p eps, and eps_y: enough for both derivatives.
+        let Self { sums, p, draws, sd, weights, .. } = self;
         sums.clear();
         sums.resize(3 * k, 0.0);
         let (sum_p, rest) = sums.split_at_mut(k);
         let (curvature, sum_p_eps) = rest.split_at_mut(k);
         let mut eps_y = 0.0;
-        for (p, eps) in p.chunks_exact(k).zip(draws.chunks_exact(k)) {
+        for ((p, eps), w) in p.chunks_exact(k).zip(draws.chunks_exact(k)).zip(weights.iter()) {
             for i in 0..k {
-                sum_p[i] += p[i];
-                curvature[i] -= p[i] * (1.0 - p[i]);
-                sum_p_eps[i] += p[i] * eps[i];
+                let wp = w * p[i];
+                sum_p[i] += wp;
+                curvature[i] -= wp * (1.0 - p[i]);
+                sum_p_eps[i] += wp * eps[i];
             }
-            eps_y += eps[y];
+            eps_y += w * eps[y];
         }
         for i in 0..k {
             let (hit, hit_eps) = if i == y { (1.0, eps_y) } else { (0.0, 0.0) };
             row.mean_bar[i] = hit - sum_p[i] / samples;
             let by_path = derivative == VarianceDerivative::Pathwise && var[i] > PATHWISE_FLOOR;
-            let sum = if by_path { (hit_eps - sum_p_eps[i]) / sd[i] } else { curvature[i] };
+            // The sum of (hit - p)^2 in terms of the others.
+            let squares = (1.0 - 2.0 * hit) * sum_p[i] + hit * samples + curvature[i];
+            let bent = curvature[i] + alpha * squares;
+            let sum = if by_path { (hit_eps - sum_p_eps[i]) / sd[i] } else { bent };
             row.var_bar[i] = 0.5 * sum / samples;
         }
     }

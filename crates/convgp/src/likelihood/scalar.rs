@@ -9,9 +9,12 @@
 //! d/d theta  = Σ_i w_i ∂l(f_i)/∂theta
 //! ```
 //!
-//! These are the exact derivatives of the rule, so they agree with differences of the value to rounding.
+//! These are the exact derivatives of the rule, so they agree with differences of the value to rounding. For power
+//! expectations the weights are others, see the `power` module.
 
-use super::quadrature::GaussHermite;
+use super::power::power_mean;
+use super::quadrature::{GaussHermite, POINTS};
+use super::softmax::VarianceDerivative::{self, Curvature, Pathwise};
 use super::special::log_sum_exp;
 use super::{Expectations, Likelihood, Marginals, Predictive, check_binary, check_real};
 use crate::data::{DataError, Targets};
@@ -53,6 +56,13 @@ pub trait ScalarLogDensity: Debug + Send + Sync {
     /// `log p(y | f)` and its derivative in `f`; finite for every finite `f`.
     fn log_density_and_slope(&self, theta: &[f64], f: f64, y: Self::Target) -> (f64, f64);
 
+    /// The second derivative in `f`; by differences of the slope unless it is written out.
+    fn curvature(&self, theta: &[f64], f: f64, y: Self::Target) -> f64 {
+        let step = 1e-5 * (1.0 + f.abs());
+        let slope_at = |f| self.log_density_and_slope(theta, f, y).1;
+        (slope_at(f + step) - slope_at(f - step)) / (2.0 * step)
+    }
+
     /// The density's own parameters, if it has any.
     fn parameters(&self) -> Vec<ParamInit> {
         Vec::new()
@@ -84,35 +94,48 @@ pub struct Binary<D>(pub D);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Real<D>(pub D);
 
-/// Expectations of a scalar density by the standard rule; `target(n)` is the target of image `n`.
-pub(super) fn expect_scalar<D: ScalarLogDensity>(
+/// Power expectations of a scalar density by the standard rule; `target(n)` is the target of image `n`.
+///
+/// With [`VarianceDerivative::Curvature`] the derivative in the variance is `E[l'' + alpha l'^2] / 2` under the weights of
+/// the power, which is that of the rule as far as the rule has converged.
+pub fn expect_scalar<D: ScalarLogDensity>(
     density: &D,
+    alpha: f64,
+    derivative: VarianceDerivative,
     theta: &[f64],
     q: &Marginals,
     target: impl Fn(usize) -> D::Target,
     out: &mut Expectations,
 ) {
     let rule = GaussHermite::standard();
+    let (mut weights, mut logs, mut slopes) = ([0.0; POINTS], [0.0; POINTS], [0.0; POINTS]);
     for n in 0..q.mean.len() {
         let (mean, sd, y) = (q.mean[n], q.var[n].sqrt(), target(n));
-        let (mut value, mut slope, mut slope_x) = (0.0, 0.0, 0.0);
-        for (&x, &w) in rule.nodes.iter().zip(&rule.weights) {
+        weights.copy_from_slice(&rule.weights);
+        for (i, &x) in rule.nodes.iter().enumerate() {
+            (logs[i], slopes[i]) = density.log_density_and_slope(theta, mean + sd * x, y);
+        }
+        out.value[n] = power_mean(alpha, &logs, &mut weights, 1.0);
+        let (mut slope, mut slope_x, mut curvature) = (0.0, 0.0, 0.0);
+        for ((&x, &w), &dl) in rule.nodes.iter().zip(&weights).zip(&slopes) {
             let f = mean + sd * x;
-            let (l, dl) = density.log_density_and_slope(theta, f, y);
-            value += w * l;
             slope += w * dl;
             slope_x += w * x * dl;
+            if derivative == Curvature {
+                curvature += w * (density.curvature(theta, f, y) + alpha * dl * dl);
+            }
             density.add_theta_slope(theta, f, y, w, &mut out.theta_bar);
         }
-        out.value[n] = value;
         out.mean_bar[n] = slope;
         // Below this the nodes are too close together for the slope to differ by more than its rounding.
         let step = 1e-5 * (1.0 + mean.abs());
-        out.var_bar[n] = if sd > step {
+        out.var_bar[n] = if derivative == Curvature {
+            0.5 * curvature
+        } else if sd > step {
             slope_x / (2.0 * sd)
         } else {
             let slope_at = |f| density.log_density_and_slope(theta, f, y).1;
-            (slope_at(mean + step) - slope_at(mean - step)) / (4.0 * step)
+            (slope_at(mean + step) - slope_at(mean - step)) / (4.0 * step) + 0.5 * alpha * slope * slope
         };
     }
 }
@@ -154,8 +177,16 @@ impl<D: ScalarLogDensity<Target = bool>> Likelihood for Binary<D> {
     fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
         check_binary(targets)
     }
-    fn expect(&self, theta: &[f64], q: &Marginals, targets: &Targets, _draw: u64, out: &mut Expectations) {
-        expect_scalar(&self.0, theta, q, |n| is_one(targets, n), out);
+    fn expect_power(
+        &self,
+        alpha: f64,
+        theta: &[f64],
+        q: &Marginals,
+        targets: &Targets,
+        _draw: u64,
+        out: &mut Expectations,
+    ) {
+        expect_scalar(&self.0, alpha, Pathwise, theta, q, |n| is_one(targets, n), out);
     }
     /// `E[p(y | f)]` of both labels by the same rule.
     fn predict(&self, theta: &[f64], q: &Marginals) -> Predictive {
@@ -179,8 +210,16 @@ impl<D: ScalarLogDensity<Target = f64> + ConditionalMoments> Likelihood for Real
     fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
         check_real(targets)
     }
-    fn expect(&self, theta: &[f64], q: &Marginals, targets: &Targets, _draw: u64, out: &mut Expectations) {
-        expect_scalar(&self.0, theta, q, |n| real_target(targets, n), out);
+    fn expect_power(
+        &self,
+        alpha: f64,
+        theta: &[f64],
+        q: &Marginals,
+        targets: &Targets,
+        _draw: u64,
+        out: &mut Expectations,
+    ) {
+        expect_scalar(&self.0, alpha, Pathwise, theta, q, |n| real_target(targets, n), out);
     }
     /// `E[y] = E[m(f)]`, `Var[y] = E[v(f)] + Var[m(f)]` by the same rule.
     fn predict(&self, theta: &[f64], q: &Marginals) -> Predictive {

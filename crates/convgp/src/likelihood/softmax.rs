@@ -4,16 +4,20 @@ use super::draws::{generator, write_stratified_normals};
 use super::rows::{fill_rows, map_rows};
 use super::samples::Scratch;
 use super::special::log_sum_exp;
-use super::{Expectations, Likelihood, LikelihoodError, Marginals, Predictive, check_classes, label};
+use super::{
+    Expectations, Likelihood, LikelihoodError, Marginals, Predictive, Temperature, check_classes, label,
+};
 use crate::data::{DataError, Targets};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How the derivative in the variances is estimated. Both estimate the same number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VarianceDerivative {
     /// `-E[p (1 - p)] / 2`, half the expected second derivative: less noise and never positive, which natural gradients
-    /// need. Not the derivative of the sampled value.
+    /// need. Not the derivative of the sampled value. For power expectations `E[l'' + alpha l'^2] / 2` under the weights of
+    /// the power.
     #[default]
     Curvature,
     /// The exact derivative of the sampled value, `E[(1{k = y} - p_k) eps_k] / (2 sd_k)`.
@@ -24,8 +28,7 @@ pub enum VarianceDerivative {
 ///
 /// Draws are antithetic and stratified in every latent (see the `draws` module). For expectations they depend on
 /// `(seed, draw, image's place in the batch)`; for prediction they are the same for every image, so that a row's answer does
-/// not depend on the rows around it. Predicted probabilities may be sharpened, see [`Softmax::with_sharpness`];
-/// expectations are not.
+/// not depend on the rows around it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Softmax {
     classes: usize,
@@ -33,7 +36,8 @@ pub struct Softmax {
     predict_samples: usize,
     seed: u64,
     derivative: VarianceDerivative,
-    sharpness: f64,
+    /// Of predicted probabilities; expectations do not know it.
+    temperature: Temperature,
 }
 
 /// Marks the draws of predictions among the streams of a seed.
@@ -51,7 +55,7 @@ impl Softmax {
             predict_samples: 256,
             seed: 0,
             derivative: VarianceDerivative::default(),
-            sharpness: 1.0,
+            temperature: Temperature::ONE,
         })
     }
 
@@ -76,21 +80,18 @@ impl Softmax {
         self
     }
 
-    /// Raises predicted probabilities to a power and scales them to sum to one again: above 1 they become surer, below
-    /// 1 less sure. The order of classes stays.
-    pub fn with_sharpness(mut self, power: f64) -> Result<Self, LikelihoodError> {
-        if !(power > 0.0 && power.is_finite()) {
-            return Err(LikelihoodError::Sharpness { value: power });
-        }
-        self.sharpness = power;
-        Ok(self)
-    }
-
-    /// [`Likelihood::expect`] with the caller's draws, `S x B x K` row-major.
-    pub fn expect_with(&self, eps: &[f64], q: &Marginals, targets: &Targets, out: &mut Expectations) {
+    /// [`Likelihood::expect_power`] with the caller's draws, `S x B x K` row-major.
+    pub fn expect_with(
+        &self,
+        alpha: f64,
+        eps: &[f64],
+        q: &Marginals,
+        targets: &Targets,
+        out: &mut Expectations,
+    ) {
         let (k, images) = (self.classes, q.mean.len() / self.classes);
         let draws_of = |n: usize, draws: &mut Vec<f64>| gather(eps, images, k, n, draws);
-        self.expect_by(draws_of, q, targets, out);
+        self.expect_by(alpha, draws_of, q, targets, out);
     }
 
     /// [`Likelihood::predict`] with the caller's draws, `S x B x K` row-major.
@@ -106,6 +107,7 @@ impl Softmax {
 
     fn expect_by(
         &self,
+        alpha: f64,
         draws_of: impl Fn(usize, &mut Vec<f64>) + Sync,
         q: &Marginals,
         targets: &Targets,
@@ -115,16 +117,17 @@ impl Softmax {
         fill_rows(out, k, Scratch::default, |n, row, s| {
             draws_of(n, &mut s.draws);
             s.evaluate(image(q, k, n));
-            s.expectation(image(q, k, n), label(targets, n), self.derivative, row);
+            s.expectation(alpha, image(q, k, n), label(targets, n), self.derivative, row);
         });
     }
 
     /// Probabilities of an image whose samples were evaluated.
     fn write_probabilities(&self, q: (&[f64], &[f64]), s: &Scratch, row: &mut [f64]) {
-        if self.sharpness == 1.0 {
+        if self.temperature.is_one() {
             return s.mean_probabilities(row);
         }
-        let powers = |class| self.sharpness * s.log_mean_probability(q, class);
+        let power = self.temperature.inverse();
+        let powers = |class| power * s.log_mean_probability(q, class);
         let total = log_sum_exp((0..row.len()).map(powers));
         row.iter_mut().enumerate().for_each(|(class, p)| *p = libm::exp(powers(class) - total));
     }
@@ -160,20 +163,32 @@ impl Likelihood for Softmax {
         self.classes
     }
 
-    fn ignores_level(&self) -> bool {
+    fn is_shift_invariant(&self) -> bool {
         true
+    }
+
+    fn at_temperature(&self, temperature: Temperature) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(Self { temperature, ..self.clone() }))
     }
 
     fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
         check_classes(targets, self.classes)
     }
 
-    fn expect(&self, _theta: &[f64], q: &Marginals, targets: &Targets, draw: u64, out: &mut Expectations) {
+    fn expect_power(
+        &self,
+        alpha: f64,
+        _theta: &[f64],
+        q: &Marginals,
+        targets: &Targets,
+        draw: u64,
+        out: &mut Expectations,
+    ) {
         let draws_of = |n: usize, draws: &mut Vec<f64>| {
             draws.resize(self.samples * self.classes, 0.0);
             write_stratified_normals(&mut generator(self.seed, draw, n), self.samples, self.classes, draws);
         };
-        self.expect_by(draws_of, q, targets, out);
+        self.expect_by(alpha, draws_of, q, targets, out);
     }
 
     fn predict(&self, _theta: &[f64], q: &Marginals) -> Predictive {
@@ -192,9 +207,10 @@ impl Likelihood for Softmax {
             let (q, y) = (image(q, k, n), label(targets, n));
             s.evaluate(q);
             row[0] = s.log_mean_probability(q, y);
-            if self.sharpness != 1.0 {
-                let powers = (0..k).map(|class| self.sharpness * s.log_mean_probability(q, class));
-                row[0] = self.sharpness * row[0] - log_sum_exp(powers);
+            if !self.temperature.is_one() {
+                let power = self.temperature.inverse();
+                let powers = (0..k).map(|class| power * s.log_mean_probability(q, class));
+                row[0] = power * row[0] - log_sum_exp(powers);
             }
         };
         map_rows(q.mean.len() / k, 1, self.prediction_scratch(), fill)
@@ -253,18 +269,18 @@ mod tests {
     }
 
     #[test]
-    fn sharp_answers_are_powers_of_plain_ones_and_change_nothing_else() {
+    fn tempered_answers_are_powers_of_plain_ones_and_change_nothing_else() {
         let q = Marginals {
             mean: vec![0.5, -0.2, 1.0, 90.0, -800.0, 3.0],
             var: vec![0.7, 1.1, 0.3, 2.0, 4.0, 1.0],
         };
         let plain = Softmax::new(3).unwrap();
-        let sharp = plain.clone().with_sharpness(1.7).unwrap();
-        let rows = |lik: &Softmax| {
+        let sharp = plain.at_temperature(Temperature::from_inverse(1.7).unwrap()).unwrap();
+        let rows = |lik: &dyn Likelihood| {
             let Predictive::Classes { probabilities, .. } = lik.predict(&[], &q) else { unreachable!() };
             probabilities
         };
-        let (before, after) = (rows(&plain), rows(&sharp));
+        let (before, after) = (rows(&plain), rows(sharp.as_ref()));
         let total: f64 = before[..3].iter().map(|p| p.powf(1.7)).sum();
         for (p, s) in before[..3].iter().zip(&after) {
             assert!((p.powf(1.7) / total - s).abs() < 1e-12, "{p} became {s}");
@@ -274,16 +290,16 @@ mod tests {
             let log_p = sharp.log_predictive(&[], &q, &targets);
             assert!((log_p[0] - after[y as usize].ln()).abs() < 1e-12);
             assert!(log_p[1].is_finite(), "a probability too small for a number keeps its logarithm");
-            let expectation = |lik: &Softmax| {
+            let expectation = |lik: &dyn Likelihood| {
                 let mut out = Expectations::default();
                 out.reset(2, 3, 0);
                 lik.expect(&[], &q, &targets, 4, &mut out);
                 out
             };
-            assert_eq!(expectation(&plain), expectation(&sharp));
+            assert_eq!(expectation(&plain), expectation(sharp.as_ref()));
         }
         for power in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(plain.clone().with_sharpness(power).is_err());
+            assert!(Temperature::from_inverse(power).is_err());
         }
     }
 

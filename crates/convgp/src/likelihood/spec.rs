@@ -1,7 +1,11 @@
 //! Likelihoods by name: what a model file says about `p(y | f)`.
 
-use super::{Binary, Gaussian, Likelihood, Logit, Probit, RobustMax, Softmax, VarianceDerivative};
-use serde::{Deserialize, Serialize};
+use super::{
+    Binary, Gaussian, Labels, Likelihood, Logit, Probit, RobustMax, Softmax, TargetUnits, Temperature,
+    VarianceDerivative,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// What is wrong with a likelihood's settings.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -10,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub enum LikelihoodError {
     #[error("the noise variance is {value}; it must be positive and finite")]
     Variance { value: f64 },
+    #[error("targets have offset {offset} and scale {scale}; both must be finite and the scale positive")]
+    Units { offset: f64, scale: f64 },
     #[error("the link jitter is {value}; it must be at least 0 and below 0.5")]
     LinkJitter { value: f64 },
     #[error("{classes} class(es) given; a multi-class likelihood needs at least 2")]
@@ -22,7 +28,13 @@ pub enum LikelihoodError {
         "{samples} samples given; the number must be even and at least 2, as draws come in antithetic pairs"
     )]
     Samples { samples: usize },
-    #[error("sharpness is {value}; it must be positive and finite (1 leaves probabilities as they are)")]
+    #[error(
+        "the inverse temperature is {value}; it must be positive and finite (1 leaves probabilities as they are)"
+    )]
+    InverseTemperature { value: f64 },
+    #[error(
+        "`sharpness` is {value}; the temperature of predictions belongs to a fitted model, so leave it out of the spec"
+    )]
     Sharpness { value: f64 },
 }
 
@@ -34,7 +46,7 @@ pub enum LikelihoodError {
 /// assert_eq!(likelihood.latents(), 10);
 /// # Ok::<(), convgp::likelihood::LikelihoodError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LikelihoodSpec {
     /// [`Gaussian`]: regression.
@@ -42,6 +54,9 @@ pub enum LikelihoodSpec {
         /// Initial noise variance; learned.
         #[serde(default = "noise_variance")]
         variance: f64,
+        /// Units of the targets; as they are if not given.
+        #[serde(default, skip_serializing_if = "TargetUnits::is_identity")]
+        units: TargetUnits,
     },
     /// [`Probit`]: two classes.
     Probit {
@@ -51,6 +66,11 @@ pub enum LikelihoodSpec {
     },
     /// [`Logit`]: two classes.
     Logit {},
+    /// [`Labels`]: `K` classes by regression on labels, for the closed-form solver.
+    Labels {
+        /// Number of classes `K`.
+        classes: usize,
+    },
     /// [`RobustMax`]: `K` classes, the paper's choice.
     RobustMax {
         /// Number of classes `K`.
@@ -81,13 +101,17 @@ pub enum LikelihoodSpec {
         /// Estimate of the derivative in the variances.
         #[serde(default)]
         derivative: VarianceDerivative,
-        /// Power to which predicted probabilities are raised before they are scaled to sum to one. Training leaves it
-        /// alone and sets it afterwards: [`sharpness`](crate::train::sharpness).
-        #[serde(default = "sharpness")]
-        sharpness: f64,
+        /// Read from files of version 0.1 only, which kept the inverse temperature of a fitted model here.
+        #[schemars(skip)]
+        #[serde(default, skip_serializing, deserialize_with = "other_than_one")]
+        sharpness: Option<f64>,
     },
 }
 
+/// A number, if it is there and not 1.
+fn other_than_one<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    Ok(Some(f64::deserialize(from)?).filter(|&number| number != 1.0))
+}
 fn noise_variance() -> f64 {
     0.1
 }
@@ -103,14 +127,21 @@ fn samples() -> usize {
 fn predict_samples() -> usize {
     256
 }
-fn sharpness() -> f64 {
-    1.0
-}
 
 impl LikelihoodSpec {
     /// Gaussian noise with the usual initial variance.
     pub fn gaussian() -> Self {
-        Self::Gaussian { variance: noise_variance() }
+        Self::Gaussian { variance: noise_variance(), units: TargetUnits::default() }
+    }
+
+    /// The same for targets such as these, which have mean 0 and variance 1 to the model.
+    pub fn standardised(y: &[f64]) -> Self {
+        Self::Gaussian { variance: noise_variance(), units: TargetUnits::of(y) }
+    }
+
+    /// Units of real targets.
+    pub fn target_units(&self) -> TargetUnits {
+        if let Self::Gaussian { units, .. } = self { *units } else { TargetUnits::default() }
     }
 
     /// The plain probit.
@@ -131,7 +162,15 @@ impl LikelihoodSpec {
             predict_samples: predict_samples(),
             seed: 0,
             derivative: VarianceDerivative::default(),
-            sharpness: sharpness(),
+            sharpness: None,
+        }
+    }
+
+    /// Takes out the temperature of a model file of version 0.1.
+    pub(crate) fn take_temperature(&mut self) -> Result<Option<Temperature>, LikelihoodError> {
+        match self {
+            Self::Softmax { sharpness, .. } => sharpness.take().map(Temperature::from_inverse).transpose(),
+            _ => Ok(None),
         }
     }
 
@@ -139,11 +178,13 @@ impl LikelihoodSpec {
     #[rustfmt::skip] // one line per likelihood
     pub fn build(&self) -> Result<Box<dyn Likelihood>, LikelihoodError> {
         Ok(match *self {
-            Self::Gaussian { variance } => Box::new(Gaussian::new(variance)?),
+            Self::Gaussian { variance, units } => Box::new(Gaussian::new(variance)?.with_units(units)?),
             Self::Probit { link_jitter } => Box::new(Probit::new(link_jitter)?),
             Self::Logit {} => Box::new(Binary(Logit)),
+            Self::Labels { classes } => Box::new(Labels::new(classes)?),
             Self::RobustMax { classes, epsilon, learn_epsilon, squash } => Box::new(RobustMax::new(classes, epsilon)?.learn_epsilon(learn_epsilon).with_squash(squash)?),
-            Self::Softmax { classes, samples, predict_samples, seed, derivative, sharpness } => Box::new(Softmax::new(classes)?.with_samples(samples, predict_samples)?.with_seed(seed).with_derivative(derivative).with_sharpness(sharpness)?),
+            Self::Softmax { sharpness: Some(value), .. } => return Err(LikelihoodError::Sharpness { value }),
+            Self::Softmax { classes, samples, predict_samples, seed, derivative, .. } => Box::new(Softmax::new(classes)?.with_samples(samples, predict_samples)?.with_seed(seed).with_derivative(derivative)),
         })
     }
 }
@@ -162,6 +203,7 @@ mod tests {
             ("type = 'gaussian'", LikelihoodSpec::gaussian()),
             ("type = 'probit'", LikelihoodSpec::probit()),
             ("type = 'logit'", LikelihoodSpec::Logit {}),
+            ("type = 'labels'\nclasses = 4", LikelihoodSpec::Labels { classes: 4 }),
             ("type = 'robust-max'\nclasses = 10", LikelihoodSpec::robust_max(10)),
             ("type = 'softmax'\nclasses = 3", LikelihoodSpec::softmax(3)),
         ] {
@@ -172,6 +214,8 @@ mod tests {
             spec.build().unwrap();
         }
         assert!(parse("type = 'softmax'\nclasses = 3\nderivative = 'pathwise'").is_ok());
+        let old = parse("type = 'softmax'\nclasses = 3\nsharpness = 1.0").unwrap();
+        assert_eq!(old, LikelihoodSpec::softmax(3), "as version 0.1 wrote it");
     }
 
     #[test]
@@ -191,6 +235,7 @@ mod tests {
             ("type = 'robust-max'\nclasses = 3\nepsilon = 1.0", "epsilon is 1"),
             ("type = 'robust-max'\nclasses = 3\nsquash = 0.7", "squash is 0.7"),
             ("type = 'softmax'\nclasses = 3\nsamples = 7", "7 samples"),
+            ("type = 'softmax'\nclasses = 3\nsharpness = 2.0", "`sharpness` is 2"),
         ] {
             let error = parse(text).unwrap().build().unwrap_err().to_string();
             assert!(error.contains(message), "{error}");

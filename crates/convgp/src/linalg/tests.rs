@@ -33,9 +33,9 @@ fn triangular_products_ignore_the_other_half() {
     l.zero_upper();
     let lt = Mat::from_fn(n, n, |i, j| l[(j, i)]);
     let mut out = Mat::zeros(n, 5);
-    mul_lower(out.view_mut(), Into::Set, 1.0, dirty.view(), b.view());
+    mul_lower(out.view_mut(), Accumulate::Set, 1.0, dirty.view(), b.view());
     assert_close(&out, &naive(&l, &b));
-    mul_lower_t(out.view_mut(), Into::Set, 1.0, dirty.view(), b.view());
+    mul_lower_t(out.view_mut(), Accumulate::Set, 1.0, dirty.view(), b.view());
     assert_close(&out, &naive(&lt, &b));
     let mut square = Mat::zeros(n, n);
     own_t_times_lower(square.view_mut(), dirty.view());
@@ -90,7 +90,7 @@ fn cholesky_pullback_matches_differences() {
     let l = factor(&k);
     // Phi(-L^T c): the pullback carries a minus sign, as inference uses it.
     let mut phi = Mat::zeros(n, n);
-    mul_lower_t(phi.view_mut(), Into::Set, -1.0, l.view(), c.view());
+    mul_lower_t(phi.view_mut(), Accumulate::Set, -1.0, l.view(), c.view());
     (0..n).for_each(|i| phi[(i, i)] *= 0.5);
     cholesky_pullback(l.view(), &mut phi);
     for (i, j) in [(0, 0), (5, 2), (36, 36), (20, 19), (36, 0)] {
@@ -162,4 +162,52 @@ fn a_single_number_that_is_not_finite_is_noticed() {
         assert!(!all_finite(&x));
         x[i] = good;
     }
+}
+
+#[test]
+fn large_factorisations_agree_with_small_ones() {
+    let (n, m) = (530, 700);
+    let mut rng = crate::rng::Rng::new(5);
+    let a = Mat::from_fn(n, m, |_, _| rng.normal());
+    let mut g = Mat::zeros(n, n);
+    syrk_double(&mut g, 1.0, a.view());
+    (0..n).for_each(|i| g[(i, i)] += 1.0);
+    let mut single = Mat::zeros(n, n);
+    syrk_single(&mut single, &a.data().iter().map(|x| *x as f32).collect::<Vec<_>>());
+    (0..n).for_each(|i| single[(i, i)] += 1.0);
+    let (mut small, mut large) = (g.clone(), g.clone());
+    cholesky(small.view_mut(), &mut CholeskyScratch::default()).unwrap();
+    par_cholesky(large.view_mut(), &mut CholeskyScratch::default()).unwrap();
+    for j in 0..n {
+        for i in j..n {
+            assert!((small[(i, j)] - large[(i, j)]).abs() < 1e-10 * m as f64, "{i} {j}");
+            assert!((g[(i, j)] - single[(i, j)]).abs() < 1e-5 * m as f64, "{i} {j}");
+        }
+    }
+    large.zero_upper();
+    for width in [1, 3] {
+        let blocks = inverse_blocks(large.view().submatrix(0, 0, n / 3 * 3, n / 3 * 3), width);
+        let mut part = Mat::from_fn(n / 3 * 3, n / 3 * 3, |i, j| if i == j { 1.0 } else { 0.0 });
+        solve_lower(large.view().submatrix(0, 0, n / 3 * 3, n / 3 * 3), part.view_mut());
+        for j in 0..part.cols() {
+            for i in 0..width {
+                let expected = dot(part.col(j / width * width + i), part.col(j));
+                assert!((blocks[(i, j)] - expected).abs() < 1e-12);
+            }
+        }
+    }
+    let mut packed = vec![0.0; n * (n + 1) / 2];
+    pack_lower(large.view(), 0.0, 1.0, &mut packed);
+    let (mut expected, mut found) = (a.clone(), a.clone());
+    solve_lower(large.view(), expected.view_mut());
+    par_solve_packed_lower(&packed, n, found.view_mut());
+    for (e, f) in expected.data().iter().zip(found.data()) {
+        assert!((e - f).abs() < 1e-9);
+    }
+    let mut bad = Mat::from_fn(300, 300, |i, j| if i == j { 1.0 } else { 0.0 });
+    bad[(290, 290)] = -1.0;
+    assert_eq!(
+        par_cholesky(bad.view_mut(), &mut CholeskyScratch::default()),
+        Err(NotPositiveDefinite { row: 290 })
+    );
 }

@@ -7,7 +7,7 @@
 //! | [`Reliability`] | is a confidence of 90 % right nine times in ten (expected calibration error)? |
 //! | [`RiskCoverage`], [`threshold_for_risk`] | what is gained by not answering when unsure? |
 //! | [`separation`] | can images of another kind be told by a score? |
-//! | [`Judged`], [`Figures`] | what does a model say about a data set, and how good is it? |
+//! | [`DatasetEvaluation`], [`Metrics`] | what does a model say about a data set, and how good is it? |
 //! | [`Summary`] | all of that about one set of images, as tables show it |
 //!
 //! Definitions and how to read them: `docs/metrics.md`. Nothing here depends on the order of the images; what is
@@ -15,7 +15,7 @@
 
 mod calibration;
 mod classified;
-mod judged;
+mod evaluation;
 mod outliers;
 mod resample;
 mod selective;
@@ -23,7 +23,7 @@ mod summary;
 
 pub use calibration::{Bin, Binning, NullBand, Reliability};
 pub use classified::{Classified, entropy};
-pub use judged::{Figures, Judged};
+pub use evaluation::{DatasetEvaluation, Metrics};
 pub use outliers::{Separation, separation};
 pub use resample::Interval;
 pub use selective::{RiskCoverage, Threshold, threshold_for_risk, upper_error_limit};

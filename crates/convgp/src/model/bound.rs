@@ -4,10 +4,11 @@ use super::{Jitter, Model};
 use crate::Result;
 use crate::cov::{Cov, Engine, Need};
 use crate::data::Batch;
-use crate::error::NumericalError;
+use crate::error::{NumericalError, SpecError};
 use crate::likelihood::{Expectations, Marginals};
 use crate::linalg::{CholeskyScratch, Mat, cholesky};
-use crate::variational::{Form, PosteriorScratch, VarianceReport};
+use crate::params::{Form, Params};
+use crate::variational::{PosteriorScratch, VarianceReport};
 
 /// Times the jitter is multiplied by ten before a matrix is given up as indefinite.
 pub const JITTER_TRIES: usize = 6;
@@ -27,6 +28,42 @@ pub struct Bound {
     pub jitter_raised: usize,
     /// Conditional variances that rounding made negative.
     pub variances: VarianceReport,
+}
+
+/// The bound where its divergence may have been left out, as most steps of training in natural form do.
+///
+/// ```
+/// use convgp::model::Evaluation;
+///
+/// let evaluation = Evaluation { expectation: -3.0, kl: Some(0.5), ..Evaluation::default() };
+/// assert_eq!(evaluation.elbo(), Some(-3.5));
+/// assert_eq!(Evaluation { kl: None, ..evaluation }.elbo(), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Evaluation {
+    /// `N / B sum_n E_q[log p(y_n | f_n)]`.
+    pub expectation: f64,
+    /// `sum_l KL(q_l || p)`, if it was computed.
+    pub kl: Option<f64>,
+    /// The largest jitter that was needed, relative to the mean diagonal.
+    pub jitter: f64,
+    /// How often jitter had to be raised.
+    pub jitter_raised: usize,
+    /// Conditional variances that rounding made negative.
+    pub variances: VarianceReport,
+}
+
+impl Evaluation {
+    /// `expectation - kl`, if the divergence was computed.
+    pub fn elbo(&self) -> Option<f64> {
+        self.kl.map(|kl| self.expectation - kl)
+    }
+
+    /// With a divergence that was computed beside it.
+    fn with_kl(self, kl: f64) -> Bound {
+        let Self { expectation, jitter, jitter_raised, variances, .. } = self;
+        Bound { elbo: expectation - kl, expectation, kl, jitter, jitter_raised, variances }
+    }
 }
 
 /// Buffers of an evaluation; made once, reused at every step.
@@ -96,8 +133,10 @@ impl<E: Engine> Workspace<E> {
 }
 
 /// What an evaluation should produce.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Wanted {
+    /// The power of the expectations; 0 for the bound.
+    pub alpha: f64,
     /// Derivatives too.
     pub gradient: bool,
     /// The divergence, which natural form has to pay for.
@@ -105,19 +144,20 @@ pub(crate) struct Wanted {
 }
 
 impl Model {
-    /// The bound at `values` on a minibatch of a data set of `num_data` images. `draw` numbers the evaluation for
+    /// The bound at `params` on a minibatch of a data set of `num_data` images. `draw` numbers the evaluation for
     /// likelihoods that sample.
     pub fn elbo<E: Engine>(
         &self,
         engine: &E,
-        values: &[f64],
+        params: &Params,
         batch: &Batch,
         num_data: usize,
         draw: u64,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
-        self.check_values(values)?;
-        self.evaluate(engine, values, batch, num_data, draw, Wanted { gradient: false, kl: true }, ws)
+        self.check_values(params)?;
+        let evaluation = self.forward(engine, params, batch, num_data, draw, 0.0, Need::Value, ws)?;
+        Ok(evaluation.with_kl(self.variational.kl(params, &ws.posterior)))
     }
 
     /// The bound and, in `ws.grad`, its derivatives in every parameter. In natural form `q`, whose numbers come last,
@@ -125,26 +165,45 @@ impl Model {
     pub fn elbo_and_grad<E: Engine>(
         &self,
         engine: &E,
-        values: &[f64],
+        params: &Params,
         batch: &Batch,
         num_data: usize,
         draw: u64,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
-        self.check_values(values)?;
-        self.evaluate(engine, values, batch, num_data, draw, Wanted { gradient: true, kl: true }, ws)
+        self.energy_and_grad(engine, params, batch, num_data, draw, 0.0, ws)
+    }
+
+    /// The same for the power-EP energy with power `alpha`, 0 for the bound: expected log densities become
+    /// `(1 / alpha) log E_q[p(y | f)^alpha]`.
+    #[allow(clippy::too_many_arguments)] // those of the bound, and the power
+    pub fn energy_and_grad<E: Engine>(
+        &self,
+        engine: &E,
+        params: &Params,
+        batch: &Batch,
+        num_data: usize,
+        draw: u64,
+        alpha: f64,
+        ws: &mut Workspace<E>,
+    ) -> Result<Bound> {
+        self.check_values(params)?;
+        let evaluation = self.forward(engine, params, batch, num_data, draw, alpha, Need::Gradient, ws)?;
+        let bound = evaluation.with_kl(self.variational.kl(params, &ws.posterior));
+        self.pullback(engine, params, batch, num_data, ws);
+        Ok(bound)
     }
 
     /// One natural-gradient step of `q`, in place, from the evaluation held in `ws`: [`Model::elbo_and_grad`] at the
-    /// same `values`, with `q` in natural form. See [`Variational::natural_step`](crate::variational::Variational::natural_step).
+    /// same `params`, with `q` in natural form. See [`Variational::natural_step`](crate::variational::Variational::natural_step).
     pub fn natural_step<E: Engine>(
         &self,
         gamma: f64,
-        reach: Option<f64>,
+        trust_radius: Option<f64>,
         ws: &Workspace<E>,
-        values: &mut [f64],
+        params: &mut Params,
     ) {
-        self.variational.natural_step(gamma, reach, &ws.expect, &ws.posterior, values);
+        self.variational.natural_step(gamma, trust_radius, &ws.expect, &ws.posterior, params);
     }
 
     /// An evaluation at values that are known to be finite.
@@ -152,57 +211,76 @@ impl Model {
     pub(crate) fn evaluate<E: Engine>(
         &self,
         engine: &E,
-        values: &[f64],
+        params: &Params,
         batch: &Batch,
         num_data: usize,
         draw: u64,
         wanted: Wanted,
         ws: &mut Workspace<E>,
-    ) -> Result<Bound> {
-        self.check_batch(batch)?;
-        ws.resize(self.components.len());
-        let mut bound = Bound::default();
-        self.covariances(engine, values, batch, wanted.gradient, ws, &mut bound)?;
-        bound.variances = self
-            .variational
-            .marginals(values, &ws.chol, &ws.cov, Need::Value, &mut ws.posterior, &mut ws.marginals)
-            .map_err(|e| NumericalError::IndefinitePosterior { latent: e.latent })?;
-        let theta = self.likelihood_theta(values);
-        ws.expect.reset(batch.len(), self.likelihood.latents(), theta.len());
-        self.likelihood.expect(theta, &ws.marginals, batch.targets(), draw, &mut ws.expect);
-        let scale = num_data as f64 / batch.len() as f64;
-        bound.expectation = scale * weighted_sum(&ws.expect.value, batch.weights());
-        bound.kl = if wanted.kl { self.variational.kl(values, &ws.posterior) } else { f64::NAN };
-        bound.elbo = bound.expectation - bound.kl;
+    ) -> Result<Evaluation> {
+        let need = if wanted.gradient { Need::Gradient } else { Need::Value };
+        let mut evaluation = self.forward(engine, params, batch, num_data, draw, wanted.alpha, need, ws)?;
+        evaluation.kl = wanted.kl.then(|| self.variational.kl(params, &ws.posterior));
         if wanted.gradient {
-            self.pullback(engine, values, batch, scale, ws);
+            self.pullback(engine, params, batch, num_data, ws);
         }
-        Ok(bound)
+        Ok(evaluation)
+    }
+
+    /// Everything but the divergence and the derivatives.
+    #[allow(clippy::too_many_arguments)] // the public signature plus what is needed
+    fn forward<E: Engine>(
+        &self,
+        engine: &E,
+        params: &Params,
+        batch: &Batch,
+        num_data: usize,
+        draw: u64,
+        alpha: f64,
+        need: Need,
+        ws: &mut Workspace<E>,
+    ) -> Result<Evaluation> {
+        self.check_batch(batch)?;
+        if self.is_closed_form() {
+            return Err(SpecError::ClosedFormOnly.into());
+        }
+        ws.resize(self.components.len());
+        let mut evaluation = Evaluation::default();
+        self.covariances(engine, params, batch, need, ws, &mut evaluation)?;
+        evaluation.variances = self
+            .variational
+            .marginals(params, &ws.chol, &ws.cov, Need::Value, &mut ws.posterior, &mut ws.marginals)
+            .map_err(NumericalError::from)?;
+        let theta = self.likelihood_theta(params);
+        ws.expect.reset(batch.len(), self.likelihood.latents(), theta.len());
+        self.likelihood.expect_power(alpha, theta, &ws.marginals, batch.targets(), draw, &mut ws.expect);
+        let scale = num_data as f64 / batch.len() as f64;
+        evaluation.expectation = scale * weighted_sum(&ws.expect.value, batch.weights());
+        Ok(evaluation)
     }
 
     /// Steps 2 and 3 of an evaluation: all covariances, and the factors of every `Kuu`.
     fn covariances<E: Engine>(
         &self,
         engine: &E,
-        values: &[f64],
+        params: &Params,
         batch: &Batch,
-        gradient: bool,
+        need: Need,
         ws: &mut Workspace<E>,
-        bound: &mut Bound,
+        evaluation: &mut Evaluation,
     ) -> Result<()> {
-        let need = if gradient { Need::Gradient } else { Need::Value };
         for (i, c) in self.components.iter().enumerate() {
-            engine.kuu(c, values, &mut ws.kuu[i]);
+            engine.kuu(c, params, &mut ws.kuu[i]);
             // One thread factorises while the others go on with the images.
             let Workspace { kuu, chol, cholesky, saved, cov, .. } = ws;
             let (factorised, ()) = rayon::join(
-                || self.factorise(i, values, &kuu[i], &mut chol[i], cholesky),
-                || engine.images(c, values, batch, need, &mut saved[i], &mut cov[i]),
+                || self.factorise(i, params, &kuu[i], &mut chol[i], cholesky),
+                || engine.images(c, params, batch, need, &mut saved[i], &mut cov[i]),
             );
             let (jitter, raised) = factorised?;
             ws.jitter[i] = jitter;
-            bound.jitter = bound.jitter.max(jitter);
-            bound.jitter_raised += raised;
+            evaluation.jitter = evaluation.jitter.max(jitter);
+            evaluation.jitter_raised += raised;
         }
         Ok(())
     }
@@ -252,11 +330,12 @@ impl Model {
     fn pullback<E: Engine>(
         &self,
         engine: &E,
-        values: &[f64],
+        params: &Params,
         batch: &Batch,
-        scale: f64,
+        num_data: usize,
         ws: &mut Workspace<E>,
     ) {
+        let scale = num_data as f64 / batch.len() as f64;
         let expect = &mut ws.expect;
         for bar in [&mut expect.mean_bar, &mut expect.var_bar, &mut expect.theta_bar] {
             bar.iter_mut().for_each(|b| *b *= scale);
@@ -270,15 +349,15 @@ impl Model {
         // The numbers of q come last. In covariance form their gradient is overwritten, in natural form they have none:
         // either way nothing that large needs zeroing at every step.
         let q = self.variational.slot().range();
-        let natural = self.variational.form() == Form::Natural;
-        ws.grad.resize(if natural { q.start } else { values.len() }, 0.0);
+        let natural = params.form() == Form::Natural;
+        ws.grad.resize(if natural { q.start } else { params.len() }, 0.0);
         ws.grad[..q.start].fill(0.0);
         self.theta.of_mut(&mut ws.grad).copy_from_slice(&ws.expect.theta_bar);
         for (bar, cov) in ws.cov_bar.iter_mut().zip(&ws.cov) {
             bar.resize(cov.kuf.len(), cov.kuf[0].rows(), cov.kuf[0].cols());
         }
         self.variational.pullback(
-            values,
+            params,
             &ws.chol,
             &ws.expect,
             &mut ws.posterior,
@@ -290,14 +369,14 @@ impl Model {
             ws.kuu_bar.iter_mut().zip(&ws.jitter).for_each(|(bar, &jitter)| pull_jitter(bar, jitter));
         }
         for (i, c) in self.components.iter().enumerate() {
-            engine.kuu_pullback(c, values, &ws.kuu_bar[i], &mut ws.grad);
-            engine.images_pullback(c, values, batch, &mut ws.saved[i], &ws.cov_bar[i], &mut ws.grad);
+            engine.kuu_pullback(c, params, &ws.kuu_bar[i], &mut ws.grad);
+            engine.images_pullback(c, params, batch, &mut ws.saved[i], &ws.cov_bar[i], &mut ws.grad);
         }
     }
 }
 
 /// Pullback of `Kuu -> Kuu + jitter mean(diag Kuu) I`: the jitter grows with the diagonal it is relative to.
-fn pull_jitter(kuu_bar: &mut Mat, jitter: f64) {
+pub(crate) fn pull_jitter(kuu_bar: &mut Mat, jitter: f64) {
     let size = kuu_bar.rows();
     let share = jitter * (0..size).map(|i| kuu_bar[(i, i)]).sum::<f64>() / size as f64;
     (0..size).for_each(|i| kuu_bar[(i, i)] += share);

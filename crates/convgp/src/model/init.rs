@@ -4,7 +4,7 @@ use super::spec::{InducingInit, InducingSpec};
 use crate::component::ComponentParts;
 use crate::data::{ImageShape, Images};
 use crate::error::{InitError, SpecError};
-use crate::linalg::{Into, Mat, View, gemm};
+use crate::linalg::{Accumulate, Mat, MatRef, gemm};
 use crate::rng::Rng;
 use crate::views::Views;
 use crate::{Error, Result};
@@ -71,14 +71,25 @@ fn uniform(count: usize, views: &dyn Views, rng: &mut Rng) -> Inducing {
     z
 }
 
-/// All views of one random image of one random response.
+/// All views of one random image of one random response, without blank ones.
 fn random_views(views: &[Arc<dyn Views>], images: &Images, rng: &mut Rng) -> (Vec<f64>, usize) {
     let views = &views[rng.below(views.len())];
     let mut image = vec![0.0; images.shape().len()];
     images.write_image(rng.below(images.count()), &mut image);
     let mut out = vec![0.0; views.count() * views.len()];
     views.write(&image, &mut out);
-    (out, views.count())
+    drop_blank(views.as_ref(), &image, &mut out);
+    let count = out.len() / views.len();
+    (out, count)
+}
+
+/// Takes blank views out of all views of an image.
+fn drop_blank(views: &dyn Views, image: &[f64], all: &mut Vec<f64>) {
+    let blank = views.blank(image);
+    if blank.contains(&true) {
+        let kept = all.chunks_exact(views.len()).zip(&blank).filter(|(_, blank)| !**blank);
+        *all = kept.flat_map(|(view, _)| view.iter().copied()).collect();
+    }
 }
 
 /// `count` different views, each of another random image as far as possible.
@@ -104,6 +115,10 @@ fn distinct_views(
             return Ok(z);
         }
         let (all, p) = random_views(views, images, rng);
+        if p == 0 {
+            idle += 1;
+            continue;
+        }
         let pick = rng.below(p);
         idle = if offer(&all[pick * e..(pick + 1) * e], &mut z) { 0 } else { idle + 1 };
     }
@@ -140,6 +155,9 @@ fn k_means(
     let mut sample = Vec::with_capacity(count * KMEANS_VIEWS * e);
     while sample.len() < count * KMEANS_VIEWS * e {
         let (all, p) = random_views(views, images, rng);
+        if p == 0 {
+            sample.extend_from_slice(&centres[..e]);
+        }
         for _ in 0..KMEANS_VIEWS.min(p) {
             let pick = rng.below(p);
             sample.extend_from_slice(&all[pick * e..(pick + 1) * e]);
@@ -162,11 +180,11 @@ fn k_means(
 /// For every view the centre at the smallest distance, `|c|^2 - 2 c^T v` up to what all centres share.
 fn nearest_centres(centres: &[f64], views: &[f64], e: usize) -> Vec<usize> {
     let squares: Vec<f64> = centres.chunks_exact(e).map(|c| c.iter().map(|x| x * x).sum()).collect();
-    let centres = View::from_column_major_slice(centres, e, squares.len());
+    let centres = MatRef::from_column_major_slice(centres, e, squares.len());
     let nearest = |block: &[f64]| -> Vec<usize> {
-        let views = View::from_column_major_slice(block, e, block.len() / e);
+        let views = MatRef::from_column_major_slice(block, e, block.len() / e);
         let mut products = Mat::zeros(squares.len(), views.ncols());
-        gemm(products.view_mut(), Into::Set, -2.0, centres.transpose(), views);
+        gemm(products.view_mut(), Accumulate::Set, -2.0, centres.transpose(), views);
         let smallest = |products: &[f64]| {
             let distances = products.iter().zip(&squares).map(|(p, s)| p + s).enumerate();
             distances.fold((0, f64::INFINITY), |best, d| if d.1 < best.1 { d } else { best }).0
@@ -185,13 +203,15 @@ fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
 pub(super) fn median_distance(views: &dyn Views, images: &Images, rng: &mut Rng) -> f64 {
     let (e, pixels) = (views.len(), views.len() - views.coordinates());
     let mut image = vec![0.0; images.shape().len()];
-    let mut all = vec![0.0; views.count() * e];
     let sample: Vec<Vec<f64>> = (0..MEDIAN_VIEWS)
-        .map(|_| {
+        .filter_map(|_| {
+            let mut all = vec![0.0; views.count() * e];
             images.write_image(rng.below(images.count()), &mut image);
             views.write(&image, &mut all);
-            let p = rng.below(views.count());
-            all[p * e..p * e + pixels].to_vec()
+            drop_blank(views, &image, &mut all);
+            let count = all.len() / e;
+            let p = rng.below(count.max(1)) * e;
+            (count > 0).then(|| all[p..p + pixels].to_vec())
         })
         .collect();
     let mut distances: Vec<f64> = (0..sample.len())

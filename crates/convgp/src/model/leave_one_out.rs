@@ -4,7 +4,8 @@ use super::{Model, Wanted, Workspace};
 use crate::Result;
 use crate::cov::Engine;
 use crate::data::{Batch, Dataset};
-use crate::likelihood::{LikelihoodSpec, Marginals};
+use crate::likelihood::Marginals;
+use crate::params::Params;
 
 /// Images evaluated together.
 const CHUNK: usize = 128;
@@ -16,21 +17,23 @@ impl Model {
     ///
     /// At its optimum `q` is the prior times one Gaussian factor per image, whose precision is minus twice the derivative
     /// of the image's expected log density in the variance; the factor is divided out. This costs no more than a prediction.
+    /// `alpha` is the power of the energy that was maximised, 0 for the bound.
     pub fn leave_one_out<E: Engine>(
         &self,
         engine: &E,
-        values: &[f64],
+        params: &Params,
         data: &Dataset,
         indices: &[usize],
+        alpha: f64,
     ) -> Result<Marginals> {
-        self.check_values(values)?;
+        self.check_values(params)?;
         let latents = self.likelihood.latents();
         let (mut out, mut ws) = (Marginals::default(), Workspace::<E>::default());
         let mut batch = Batch::empty(data.images().shape());
         for (draw, chunk) in indices.chunks(CHUNK).enumerate() {
             data.write_batch(chunk, &mut batch);
-            let wanted = Wanted { gradient: false, kl: false };
-            self.evaluate(engine, values, &batch, data.len(), draw as u64, wanted, &mut ws)?;
+            let wanted = Wanted { alpha, gradient: false, kl: false };
+            self.evaluate(engine, params, &batch, data.len(), draw as u64, wanted, &mut ws)?;
             for (i, (&mean, &var)) in ws.marginals.mean.iter().zip(&ws.marginals.var).enumerate() {
                 let (n, l) = (i / latents, i % latents);
                 let explained = ws.posterior.variance_of_inducing(l, n);
@@ -41,18 +44,6 @@ impl Model {
             }
         }
         Ok(out)
-    }
-
-    /// Gives a softmax likelihood another sharpness; other likelihoods have none. For models whose likelihood is the one
-    /// their spec names.
-    pub fn set_sharpness(&mut self, power: f64) -> Result<()> {
-        let mut spec = self.spec.likelihood.clone();
-        if let LikelihoodSpec::Softmax { sharpness, .. } = &mut spec {
-            *sharpness = power;
-            self.likelihood = spec.build()?;
-            self.spec.likelihood = spec;
-        }
-        Ok(())
     }
 }
 
@@ -66,9 +57,8 @@ mod tests {
     use crate::variational::Form;
 
     /// The best `q` for some images of a data set: one whole natural step, exact where noise is Gaussian.
-    fn trained(data: &Dataset, indices: &[usize]) -> (Model, Vec<f64>) {
-        let (mut model, mut values) =
-            Model::new(&small_spec(), Some(data.images()), &mut Rng::new(6)).unwrap();
+    fn trained(data: &Dataset, indices: &[usize]) -> (Model, Params) {
+        let (model, mut values) = Model::new(&small_spec(), Some(data.images()), &mut Rng::new(6)).unwrap();
         model.set_form(Form::Natural, &mut values).unwrap();
         let mut ws = Workspace::default();
         model.elbo_and_grad(&Reference, &values, &data.batch(indices), indices.len(), 0, &mut ws).unwrap();
@@ -81,7 +71,7 @@ mod tests {
         let data = regression(12, 3);
         let all: Vec<usize> = (0..12).collect();
         let (model, values) = trained(&data, &all);
-        let left_out = model.leave_one_out(&Reference, &values, &data, &all).unwrap();
+        let left_out = model.leave_one_out(&Reference, &values, &data, &all, 0.0).unwrap();
         for i in 0..12 {
             let others: Vec<usize> = all.iter().copied().filter(|&j| j != i).collect();
             let (model, values) = trained(&data, &others);
@@ -91,18 +81,5 @@ mod tests {
             assert!((mean - expected.mean[0]).abs() < 1e-8, "image {i}: {mean}, {}", expected.mean[0]);
             assert!((var - expected.var[0]).abs() < 1e-8, "image {i}: {var}, {}", expected.var[0]);
         }
-    }
-
-    #[test]
-    fn only_softmax_has_a_sharpness() {
-        let data = regression(12, 3);
-        let (mut model, _) = Model::new(&small_spec(), Some(data.images()), &mut Rng::new(6)).unwrap();
-        model.set_sharpness(2.0).unwrap();
-        assert_eq!(model.spec(), &small_spec());
-        let spec = crate::ModelSpec { likelihood: LikelihoodSpec::softmax(3), ..small_spec() };
-        let (mut model, _) = Model::new(&spec, Some(data.images()), &mut Rng::new(6)).unwrap();
-        assert!(model.set_sharpness(0.0).is_err());
-        model.set_sharpness(2.0).unwrap();
-        assert!(matches!(model.spec().likelihood, LikelihoodSpec::Softmax { sharpness: 2.0, .. }));
     }
 }

@@ -7,63 +7,71 @@ mod predict;
 mod restore;
 mod spec;
 
-pub(crate) use bound::Wanted;
-pub use bound::{Bound, Workspace};
+pub use crate::component::Weights;
+pub use crate::variational::PosteriorSpec;
+pub use bound::{Bound, Evaluation, Workspace};
+pub(crate) use bound::{Wanted, pull_jitter};
 pub use init::Inducing;
 pub(crate) use predict::sampling_factor;
 pub use predict::{JointPrediction, Predictor};
-pub use spec::{ComponentSpec, InducingInit, InducingSpec, Jitter, ModelSpec, PosteriorSpec, Weights};
+pub use spec::{ComponentSpec, InducingInit, InducingSpec, Jitter, ModelSpec};
 
-use crate::component::{Component, ComponentParts};
+use crate::Result;
+use crate::component::{Component, ComponentParts, ImageNorm};
 use crate::data::{Batch, DataError, ImageShape, Images};
 use crate::error::{NumericalError, SpecError};
 use crate::kernel::{Dims, Kernel, Product, ViewDims};
 use crate::likelihood::Likelihood;
 use crate::linalg::all_finite;
-use crate::params::{Layout, ParamError, Slot};
+use crate::params::{Layout, ParamError, Params, Slot};
 use crate::rng::Rng;
 use crate::variational::{Form, Variational};
-use crate::views::Views;
-use crate::{Error, Result};
+use crate::views::{GeometryError, Views, Whitening};
 use std::sync::Arc;
 
-/// Structure of a model: what is connected to what. The numbers are a separate vector, so that the bound is a pure
-/// function of both and a checkpoint is just the numbers.
+/// Structure of a model: what is connected to what. It never changes; the numbers are [`Params`], so that the bound is a
+/// pure function of both.
 #[derive(Debug)]
 pub struct Model {
     spec: ModelSpec,
     components: Vec<Component>,
     likelihood: Box<dyn Likelihood>,
-    theta: Slot,
+    pub(crate) theta: Slot,
     variational: Variational,
-    layout: Layout,
+    layout: Arc<Layout>,
+    /// What was given by hand and is not in the spec.
+    by_hand: Option<&'static str>,
 }
 
 impl Model {
-    /// Builds the model and its initial parameter vector. `images` are the training images, from which inducing inputs
+    /// Builds the model and its initial parameters. `images` are the training images, from which inducing inputs
     /// and median lengthscales are taken; `None` is enough when the spec asks for neither.
-    pub fn new(spec: &ModelSpec, images: Option<&Images>, rng: &mut Rng) -> Result<(Self, Vec<f64>)> {
+    pub fn new(spec: &ModelSpec, images: Option<&Images>, rng: &mut Rng) -> Result<(Self, Params)> {
         let likelihood = spec.likelihood.build()?;
-        Self::assemble(spec, likelihood, images, rng)
+        Self::assemble(spec, likelihood, images, None, rng)
     }
 
-    /// The same with a likelihood from outside the crate; the one named in the spec is not used.
+    /// The same with a likelihood from outside the crate; the one named in the spec is not used. Such a model cannot be
+    /// saved, for a file holds a spec.
     pub fn with_likelihood(
         spec: &ModelSpec,
         likelihood: Box<dyn Likelihood>,
         images: Option<&Images>,
         rng: &mut Rng,
-    ) -> Result<(Self, Vec<f64>)> {
-        Self::assemble(spec, likelihood, images, rng)
+    ) -> Result<(Self, Params)> {
+        let (model, params) = Self::assemble(spec, likelihood, images, None, rng)?;
+        Ok((Self { by_hand: Some("likelihood"), ..model }, params))
     }
 
     fn assemble(
         spec: &ModelSpec,
         likelihood: Box<dyn Likelihood>,
         images: Option<&Images>,
+        saved: Option<SavedWhitening<'_>>,
         rng: &mut Rng,
-    ) -> Result<(Self, Vec<f64>)> {
+    ) -> Result<(Self, Params)> {
         spec.check()?;
+        spec.augmentation.map_or(Ok(()), |a| a.check())?;
         if let Some(images) = images {
             check_shape(images.shape(), spec.image)?;
         }
@@ -71,17 +79,19 @@ impl Model {
             .components
             .iter()
             .enumerate()
-            .map(|(i, c)| component_parts(c, &spec.component_name(i), spec.image, images, rng))
+            .map(|(i, c)| component_parts(c, &spec.component_name(i), spec.image, images, saved, rng))
             .collect::<Result<Vec<_>>>()?;
-        Self::from_parts(spec.clone(), parts, likelihood)
+        let (model, params) = Self::from_parts(spec.clone(), parts, likelihood)?;
+        Ok((Self { by_hand: None, ..model }, params))
     }
 
-    /// A model from components made by hand (kernels or views from outside the crate). `spec.components` is not used.
+    /// A model from components made by hand (kernels or views from outside the crate). `spec.components` is not used, and
+    /// such a model cannot be saved, for a file holds a spec.
     pub fn from_parts(
         spec: ModelSpec,
         parts: Vec<ComponentParts>,
         likelihood: Box<dyn Likelihood>,
-    ) -> Result<(Self, Vec<f64>)> {
+    ) -> Result<(Self, Params)> {
         if parts.is_empty() {
             return Err(SpecError::NoComponents.into());
         }
@@ -98,15 +108,20 @@ impl Model {
         }
         let theta = theta.with_len(values.len() - theta.range().start);
         let sizes: Vec<_> = components.iter().map(|c| (c.inducing(), c.responses().len())).collect();
-        let PosteriorSpec { structure, whiten } = spec.posterior;
         let variational =
-            Variational::register(likelihood.latents(), &sizes, structure, whiten, &mut layout, &mut values)?;
-        Ok((Self { spec, components, likelihood, theta, variational, layout }, values))
+            Variational::register(likelihood.latents(), &sizes, spec.posterior, &mut layout, &mut values)?;
+        let (layout, by_hand) = (Arc::new(layout), Some("components"));
+        let params = Params::new(Arc::clone(&layout), values);
+        Ok((Self { spec, components, likelihood, theta, variational, layout, by_hand }, params))
     }
 
     /// The spec it was built from.
     pub fn spec(&self) -> &ModelSpec {
         &self.spec
+    }
+    /// The spec, if it says everything about the model.
+    pub(crate) fn whole_spec(&self) -> std::result::Result<&ModelSpec, SpecError> {
+        self.by_hand.map_or(Ok(&self.spec), |what| Err(SpecError::MadeByHand { what }))
     }
     /// The components.
     pub fn components(&self) -> &[Component] {
@@ -124,23 +139,43 @@ impl Model {
     pub fn variational(&self) -> &Variational {
         &self.variational
     }
-    /// Names and constraints of the parameter vector.
+    /// Names and constraints of the parameters as they are at first: `q` in covariance form, nothing frozen by a user.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
-    /// Names and constraints, to freeze or free parameters.
-    pub fn layout_mut(&mut self) -> &mut Layout {
-        &mut self.layout
+
+    /// Parameters from a flat vector whose numbers of `q` are in this form.
+    pub fn params(&self, values: Vec<f64>, form: Form) -> Result<Params> {
+        self.check_values(&values)?;
+        self.check_form(form)?;
+        let mut params = Params::new(Arc::clone(&self.layout), values);
+        self.variational.assume_form(form, &mut params);
+        Ok(params)
     }
 
     /// Rewrites `q` in the form natural-gradient or gradient steps need.
-    pub fn set_form(&mut self, form: Form, values: &mut [f64]) -> Result<()> {
-        if form == Form::Natural && !self.variational.whitened() {
-            return Err(SpecError::NaturalUnwhitened.into());
-        }
-        self.variational
-            .set_form(form, &mut self.layout, values)
-            .map_err(|_| Error::Numerical(crate::error::NumericalError::IndefinitePosterior { latent: 0 }))
+    pub fn set_form(&self, form: Form, params: &mut Params) -> Result<()> {
+        self.check_form(form)?;
+        self.variational.set_form(form, params).map_err(|e| NumericalError::from(e).into())
+    }
+
+    fn check_form(&self, form: Form) -> std::result::Result<(), SpecError> {
+        let possible = form == Form::Covariance || self.variational.whitened();
+        if possible { Ok(()) } else { Err(SpecError::NaturalUnwhitened) }
+    }
+
+    /// The fitted whitenings: name of the component, number of the set of views, whitening.
+    pub fn whitenings(&self) -> impl Iterator<Item = (&str, usize, &Whitening)> {
+        self.components.iter().flat_map(|c| {
+            let sets = c.responses().iter().step_by(c.windows()).enumerate();
+            sets.filter_map(|(i, r)| Some((c.name(), i, r.views().transformed()?.whitening()?)))
+        })
+    }
+
+    /// Whether only the closed-form solver can fit it.
+    pub fn is_closed_form(&self) -> bool {
+        self.variational.shared().is_some()
+            || self.components.iter().any(|c| c.image_norm() != ImageNorm::None)
     }
 
     /// Whether images of this shape can be used.
@@ -179,14 +214,27 @@ fn check_shape(found: ImageShape, expected: ImageShape) -> Result<()> {
     if found == expected { Ok(()) } else { Err(DataError::ShapeMismatch { found, expected }.into()) }
 }
 
+/// Gives the whitening of a component's set of views that was saved.
+type SavedWhitening<'a> = &'a dyn Fn(&str, usize) -> Option<Whitening>;
+
 fn component_parts(
     spec: &ComponentSpec,
     name: &str,
     image: ImageShape,
     images: Option<&Images>,
+    saved: Option<SavedWhitening<'_>>,
     rng: &mut Rng,
 ) -> Result<ComponentParts> {
-    let views = spec.views.build(image)?;
+    let mut set = 0;
+    let views = spec.views.build_with(image, &mut |views| {
+        let found = match (saved, images) {
+            (Some(saved), _) => saved(name, set),
+            (None, Some(images)) => Some(views.fit_whitening(images, rng)),
+            (None, None) => None,
+        };
+        set += 1;
+        found.ok_or(GeometryError::WhiteningWithoutImages)
+    })?;
     let kernel = build_kernel(spec, name, &views, images, rng)?;
     let z = init::inducing_inputs(&spec.inducing, name, &views, images, rng)?;
     Ok(ComponentParts {
@@ -194,13 +242,15 @@ fn component_parts(
         kernel,
         views,
         weights: spec.weights,
+        pooling: spec.pooling,
+        image_norm: spec.image_norm,
         normalise: spec.normalise,
         white: spec.white,
         z,
     })
 }
 
-/// The base kernel, times the location kernel for located views.
+/// The base kernel, times the location kernel for location-aware views.
 fn build_kernel(
     spec: &ComponentSpec,
     name: &str,

@@ -2,13 +2,15 @@
 
 use super::Model;
 use crate::Result;
+use crate::component::ImageNorm;
 use crate::cov::{Cov, Engine, Need, exact_cross_covariance};
 use crate::data::{Batch, Dataset, Images};
 use crate::error::NumericalError;
-use crate::likelihood::{Marginals, Predictive};
-use crate::linalg::{CholeskyScratch, Into, Mat, View, cholesky, gemm, norm_squared};
+use crate::likelihood::{Likelihood, Marginals, Predictive, Temperature};
+use crate::linalg::{Accumulate, CholeskyScratch, Mat, cholesky, gemm, norm_squared};
+use crate::params::{Form, Params};
 use crate::rng::Rng;
-use crate::variational::{Form, PosteriorScratch, Variational};
+use crate::variational::PosteriorScratch;
 use std::borrow::Cow;
 
 /// Images that go through covariances and posterior together.
@@ -23,9 +25,10 @@ const COLUMNS: usize = 32;
 pub struct Predictor<'a, E: Engine> {
     pub(crate) model: &'a Model,
     pub(crate) engine: &'a E,
-    pub(crate) values: Cow<'a, [f64]>,
     /// In covariance form: natural parameters would have to be factorised for every block.
-    variational: Variational,
+    pub(crate) params: Cow<'a, Params>,
+    /// In place of the model's likelihood, where predictions are tempered.
+    tempered: Option<Box<dyn Likelihood>>,
     chol: Vec<Mat>,
 }
 
@@ -61,23 +64,41 @@ pub struct JointPrediction {
 
 impl<'a, E: Engine> Predictor<'a, E> {
     /// Factorises `Kuu` of every component, and rewrites `q` in covariance form.
-    pub fn new(model: &'a Model, engine: &'a E, values: &'a [f64]) -> Result<Self> {
-        model.check_values(values)?;
+    pub fn new(model: &'a Model, engine: &'a E, params: &'a Params) -> Result<Self> {
+        model.check_values(params)?;
         let mut scratch = CholeskyScratch::default();
         let mut chol = Vec::new();
         for (i, c) in model.components().iter().enumerate() {
             let (mut kuu, mut factor) = (Mat::default(), Mat::default());
-            engine.kuu(c, values, &mut kuu);
-            model.factorise(i, values, &kuu, &mut factor, &mut scratch)?;
+            engine.kuu(c, params, &mut kuu);
+            model.factorise(i, params, &kuu, &mut factor, &mut scratch)?;
             chol.push(factor);
         }
-        let (mut variational, mut values) = (model.variational().clone(), Cow::Borrowed(values));
-        if variational.form() == Form::Natural {
-            variational
-                .set_form(Form::Covariance, &mut model.layout().clone(), values.to_mut())
-                .map_err(|_| NumericalError::IndefinitePosterior { latent: 0 })?;
+        let mut params = Cow::Borrowed(params);
+        if params.form() == Form::Natural {
+            model.set_form(Form::Covariance, params.to_mut())?;
         }
-        Ok(Self { model, engine, values, variational, chol })
+        Ok(Self { model, engine, params, tempered: None, chol })
+    }
+
+    /// Raises predicted class probabilities to the power `1 / T` and scales them to sum to one again. Latents, and
+    /// likelihoods that are not [calibratable](Likelihood::at_temperature), stay as they are.
+    pub fn at_temperature(self, temperature: Temperature) -> Self {
+        let tempered = match temperature {
+            Temperature::ONE => None,
+            temperature => self.model.likelihood().at_temperature(temperature),
+        };
+        Self { tempered, ..self }
+    }
+
+    /// The likelihood that predicts.
+    pub fn likelihood(&self) -> &dyn Likelihood {
+        self.tempered.as_deref().unwrap_or(self.model.likelihood())
+    }
+
+    /// The likelihood's own parameters.
+    pub fn theta(&self) -> &[f64] {
+        self.model.likelihood_theta(&self.params)
     }
 
     /// The Cholesky factor of each component's `Kuu`.
@@ -102,21 +123,24 @@ impl<'a, E: Engine> Predictor<'a, E> {
 
     /// Class probabilities, or mean and variance of a real target.
     pub fn predict(&self, images: &Images) -> Result<Predictive> {
-        let marginals = self.latents(images)?;
-        Ok(self.model.likelihood().predict(self.model.likelihood_theta(&self.values), &marginals))
+        Ok(self.predict_from(&self.latents(images)?))
+    }
+
+    /// The same from the latents at the images.
+    pub fn predict_from(&self, latents: &Marginals) -> Predictive {
+        self.likelihood().predict(self.theta(), latents)
     }
 
     /// `log p(y_n | x_n)` for every image; the mean of its negative is the NLPP.
     pub fn log_density(&self, data: &Dataset) -> Result<Vec<f64>> {
         self.model.likelihood().check_targets(data.targets())?;
-        let marginals = self.latents(data.images())?;
-        let theta = self.model.likelihood_theta(&self.values);
-        Ok(self.model.likelihood().log_predictive(theta, &marginals, data.targets()))
+        let latents = self.latents(data.images())?;
+        Ok(self.likelihood().log_predictive(self.theta(), &latents, data.targets()))
     }
 
     fn run(&self, images: &Images, need: Need, only: Option<usize>) -> Result<Marginals> {
         self.model.check_images(images.shape())?;
-        let (latents, components) = (self.variational.latents(), self.model.components().len());
+        let (latents, components) = (self.model.variational().latents(), self.model.components().len());
         let mut pass = Pass::<E>::new(Batch::empty(images.shape()), components);
         let mut padded = vec![Cov::default(); components];
         let all: Vec<usize> = (0..images.count()).collect();
@@ -144,7 +168,9 @@ impl<'a, E: Engine> Predictor<'a, E> {
         for (i, c) in self.model.components().iter().enumerate() {
             let cov = &mut pass.cov[i];
             if only.is_none_or(|o| o == i) {
-                self.engine.images(c, &self.values, &pass.batch, need, &mut pass.saved[i], cov);
+                let need = if c.image_norm() == ImageNorm::Kff { Need::Value } else { need };
+                self.engine.images(c, &self.params, &pass.batch, need, &mut pass.saved[i], cov);
+                c.image_norm().apply(&self.chol[i], cov);
             } else {
                 // A component that is left out contributes neither to A nor to the prior variance.
                 cov.resize(c.responses().len(), c.inducing(), pass.batch.len());
@@ -154,6 +180,18 @@ impl<'a, E: Engine> Predictor<'a, E> {
         }
     }
 
+    /// What a component divides each image of a batch by.
+    pub(crate) fn image_factors(&self, component: usize, batch: &Batch) -> Vec<f64> {
+        let c = &self.model.components()[component];
+        let norm = c.image_norm();
+        if norm == ImageNorm::None {
+            return vec![1.0; batch.len()];
+        }
+        let (mut saved, mut cov) = (E::Saved::default(), Cov::default());
+        self.engine.images(c, &self.params, batch, Need::Value, &mut saved, &mut cov);
+        norm.factors(&self.chol[component], &cov)
+    }
+
     pub(crate) fn marginals(
         &self,
         cov: &[Cov],
@@ -161,9 +199,10 @@ impl<'a, E: Engine> Predictor<'a, E> {
         scratch: &mut PosteriorScratch,
         out: &mut Marginals,
     ) -> Result<()> {
-        self.variational
-            .marginals(&self.values, &self.chol, cov, need, scratch, out)
-            .map_err(|e| NumericalError::IndefinitePosterior { latent: e.latent })?;
+        self.model
+            .variational()
+            .marginals(&self.params, &self.chol, cov, need, scratch, out)
+            .map_err(NumericalError::from)?;
         Ok(())
     }
 
@@ -176,19 +215,24 @@ impl<'a, E: Engine> Predictor<'a, E> {
         self.marginals(&pass.cov, Need::Value, &mut pass.posterior, &mut pass.marginals)?;
         let b = all.len();
         let mut prior = Mat::zeros(b, b);
-        for c in self.model.components() {
-            let k = exact_cross_covariance(c, &self.values, &pass.batch, &pass.batch);
-            prior.data_mut().iter_mut().zip(k.data()).for_each(|(p, k)| *p += k);
-            let white = c.white(&self.values) * c.responses().len() as f64;
-            (0..b).for_each(|i| prior[(i, i)] += white);
+        for (i, c) in self.model.components().iter().enumerate() {
+            let mut k = exact_cross_covariance(c, &self.params, &pass.batch, &pass.batch);
+            let white = c.white(&self.params) * c.responses().len() as f64;
+            (0..b).for_each(|n| k[(n, n)] += white);
+            let factors = self.image_factors(i, &pass.batch);
+            let normalised = |(at, k): (usize, &f64)| k / (factors[at / b] * factors[at % b]);
+            prior
+                .data_mut()
+                .iter_mut()
+                .zip(k.data().iter().enumerate())
+                .for_each(|(p, k)| *p += normalised(k));
         }
         let a = pass.posterior.a.view();
-        gemm(prior.view_mut(), Into::Add, -1.0, a.transpose(), a);
-        let cov = (0..self.variational.latents())
+        gemm(prior.view_mut(), Accumulate::Add, -1.0, a.transpose(), a);
+        let cov = (0..self.model.variational().latents())
             .map(|l| {
-                let t: View<'_> = pass.posterior.product(l).view();
                 let mut cov = prior.clone();
-                gemm(cov.view_mut(), Into::Add, 1.0, t.transpose(), t);
+                self.model.variational().add_inducing_covariance(&self.params, l, &pass.posterior, &mut cov);
                 cov
             })
             .collect();
@@ -214,8 +258,11 @@ impl JointPrediction {
     /// `count` joint draws, each `B x L` row-major.
     pub fn sample(&self, count: usize, rng: &mut Rng) -> Result<Vec<Vec<f64>>> {
         let latents = self.cov.len();
-        let factors =
-            self.cov.iter().enumerate().map(|(l, c)| sampling_factor(c, l)).collect::<Result<Vec<_>>>()?;
+        let factors = self
+            .cov
+            .iter()
+            .map(|c| sampling_factor(c, "joint covariance of a latent"))
+            .collect::<Result<Vec<_>>>()?;
         let draw = |rng: &mut Rng| {
             let mut f = self.mean.clone();
             for (l, factor) in factors.iter().enumerate() {
@@ -231,15 +278,17 @@ impl JointPrediction {
 }
 
 /// A lower factor of a covariance that may be singular: jitter grows from rounding size until it factorises.
-pub(crate) fn sampling_factor(cov: &Mat, latent: usize) -> Result<Mat> {
-    let n = cov.rows();
+pub(crate) fn sampling_factor(cov: &Mat, matrix: &'static str) -> Result<Mat> {
+    let (n, mut row) = (cov.rows(), 0);
     let scale = norm_squared(cov.data()).sqrt().max(f64::MIN_POSITIVE);
     for power in [-14, -12, -10, -8, -6] {
         let mut factor = cov.clone();
         (0..n).for_each(|i| factor[(i, i)] += scale * 10f64.powi(power));
-        if cholesky(factor.view_mut(), &mut CholeskyScratch::default()).is_ok() {
-            return Ok(factor);
+        match cholesky(factor.view_mut(), &mut CholeskyScratch::default()) {
+            Ok(()) => return Ok(factor),
+            Err(e) => row = e.row,
         }
     }
-    Err(NumericalError::IndefinitePosterior { latent }.into())
+    let remedy = "draw at fewer images, or at images that differ more";
+    Err(NumericalError::IndefiniteMatrix { matrix, row, size: n, remedy }.into())
 }

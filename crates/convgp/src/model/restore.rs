@@ -2,38 +2,24 @@
 
 use super::{InducingInit, Model, ModelSpec};
 use crate::Result;
-use crate::error::SpecError;
-use crate::kernel::{KernelSpec, Lengthscale};
+use crate::params::Params;
 use crate::rng::Rng;
-use crate::variational::Form;
+use crate::views::Whitening;
 
 impl Model {
     /// The structure a spec describes, with placeholder numbers: nothing is taken from training data, whatever the
     /// spec says about initial values.
-    pub(crate) fn restore(spec: &ModelSpec) -> Result<(Self, Vec<f64>)> {
+    pub(crate) fn restore(
+        spec: &ModelSpec,
+        whitening: &dyn Fn(&str, usize) -> Option<Whitening>,
+    ) -> Result<(Self, Params)> {
         let mut plain = spec.clone();
         for c in &mut plain.components {
             c.inducing.init = InducingInit::Uniform;
-            without_median(&mut c.kernel);
+            c.kernel.replace_median(1.0);
         }
-        let (mut model, values) = Self::new(&plain, None, &mut Rng::new(0))?;
-        model.spec = spec.clone();
-        Ok((model, values))
+        let (model, params) =
+            Self::assemble(&plain, plain.likelihood.build()?, None, Some(whitening), &mut Rng::new(0))?;
+        Ok((Self { spec: spec.clone(), ..model }, params))
     }
-
-    /// Says which form the numbers of `q` are in, without rewriting them.
-    pub(crate) fn assume_form(&mut self, form: Form) -> Result<()> {
-        if form == Form::Natural && !self.variational.whitened() {
-            return Err(SpecError::NaturalUnwhitened.into());
-        }
-        self.variational.assume_form(form, &mut self.layout);
-        Ok(())
-    }
-}
-
-fn without_median(kernel: &mut KernelSpec) {
-    if let Some(Lengthscale::Named(_)) = kernel.lengthscale {
-        kernel.lengthscale = Some(Lengthscale::One(1.0));
-    }
-    kernel.terms.iter_mut().for_each(without_median);
 }

@@ -1,11 +1,13 @@
 //! A model as data: the same in TOML, in the model file and in Python.
 
+use crate::component::{ImageNorm, Pooling, Weights};
 use crate::data::ImageShape;
 use crate::error::SpecError;
 use crate::kernel::KernelSpec;
 use crate::likelihood::LikelihoodSpec;
-use crate::variational::Structure;
-use crate::views::{ViewSpec, Views};
+use crate::variational::PosteriorSpec;
+use crate::views::{Augmentation, ViewSpec};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A complete model.
@@ -25,7 +27,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(values.len(), model.layout().len());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSpec {
     /// Shape of the images.
@@ -38,28 +40,19 @@ pub struct ModelSpec {
     /// Jitter added to the diagonal of every `Kuu`.
     #[serde(default)]
     pub jitter: Jitter,
+    /// Copies of training images under small random maps, for the closed-form solver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub augmentation: Option<Augmentation>,
     /// Independent components whose responses add up.
     pub components: Vec<ComponentSpec>,
 }
 
-/// The approximate posterior.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct PosteriorSpec {
-    /// Dense, or block diagonal between components.
-    pub structure: Structure,
-    /// Whether `q` is over whitened inducing outputs.
-    pub whiten: bool,
-}
-
-impl Default for PosteriorSpec {
-    fn default() -> Self {
-        Self { structure: Structure::Full, whiten: true }
-    }
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What is added to the diagonal of `Kuu` before it is factorised.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Jitter {
     /// This times the mean of the diagonal.
@@ -75,33 +68,8 @@ impl Default for Jitter {
     }
 }
 
-/// Which weights of views are learned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Weights {
-    /// All ones: the invariant kernel.
-    #[default]
-    Ones,
-    /// One weight per plane of views, shared by its places: per transformation of an orbit, so that the bound chooses
-    /// how far it reaches, and per channel.
-    PerPlane,
-    /// One weight per view, starting at one.
-    Learned,
-}
-
-impl Weights {
-    /// How many are learned for these views.
-    pub fn count(self, views: &dyn Views) -> usize {
-        match self {
-            Weights::Ones => 0,
-            Weights::PerPlane => views.layout().planes.len(),
-            Weights::Learned => views.count(),
-        }
-    }
-}
-
 /// One component.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ComponentSpec {
     /// Prefix of its parameters' names; `component-0` and so on when absent.
@@ -112,6 +80,12 @@ pub struct ComponentSpec {
     /// Weights of the views.
     #[serde(default)]
     pub weights: Weights,
+    /// Windows over the places, each with its own response function and fixed weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooling: Option<Pooling>,
+    /// What images are divided by; anything but nothing needs the closed-form solver.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub image_norm: ImageNorm,
     /// Divide by the number of views, as the published code does and the paper's text does not.
     #[serde(default)]
     pub normalise: bool,
@@ -120,7 +94,7 @@ pub struct ComponentSpec {
     pub white: Option<f64>,
     /// Base kernel.
     pub kernel: KernelSpec,
-    /// Kernel over the coordinates of located views, a factor of the base kernel.
+    /// Kernel over the coordinates of location-aware views, a factor of the base kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<KernelSpec>,
     /// Inducing inputs.
@@ -128,7 +102,7 @@ pub struct ComponentSpec {
 }
 
 /// How many inducing inputs, and where they start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InducingSpec {
     /// `M`.
@@ -139,7 +113,7 @@ pub struct InducingSpec {
 }
 
 /// Initial inducing inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InducingInit {
     /// Random distinct views of random training images.

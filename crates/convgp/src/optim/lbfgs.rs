@@ -216,7 +216,7 @@ mod tests {
         // log x - 3 x is undefined for x <= 0, and the first full step lands there.
         let f = |x: &[f64], g: &mut [f64]| {
             if x[0] <= 0.0 {
-                return Err(NumericalError::IndefinitePosterior { latent: 0 }.into());
+                return Err(NumericalError::NonFinite { value: f64::INFINITY, parameter: "x".into() }.into());
             }
             g[0] = 3.0 - 1.0 / x[0];
             Ok(3.0 * x[0] - x[0].ln())

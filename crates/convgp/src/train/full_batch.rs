@@ -5,17 +5,19 @@ use crate::collapsed::Collapsed;
 use crate::cov::Engine;
 use crate::data::Dataset;
 use crate::model::{Model, Workspace};
+use crate::objective::Objective;
 use crate::optim::{FreeSpace, Lbfgs, Outcome, StopReason};
-use crate::variational::Form;
+use crate::params::{Form, Params};
+use crate::train::TrainSpec;
 
 /// What a full-batch run did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FullBatchReport {
-    /// The bound at the start and after every step; never falls.
+    /// The objective at the start and after every step; never falls.
     pub bounds: Vec<f64>,
     /// Largest derivative in free coordinates at the end.
     pub gradient: f64,
-    /// Evaluations of the bound.
+    /// Evaluations of it.
     pub evaluations: usize,
     /// Why it stopped.
     pub reason: StopReason,
@@ -28,59 +30,62 @@ impl FullBatchReport {
     }
 }
 
-/// Maximises the bound in all trainable parameters, `q` included (in covariance form). Likelihoods that sample keep to
-/// one set of draws, so that the bound is a function.
+/// Maximises the bound, or a power-EP energy, in all trainable parameters, `q` included (in covariance form).
+/// Likelihoods that sample keep to one set of draws, so that it is a function.
 pub fn maximise_bound<E: Engine>(
-    model: &mut Model,
+    model: &Model,
     engine: &E,
     data: &Dataset,
+    objective: Objective,
     solver: &Lbfgs,
-    values: &mut [f64],
+    params: &mut Params,
 ) -> Result<FullBatchReport> {
-    model.set_form(Form::Covariance, values)?;
-    let model: &Model = model;
+    TrainSpec { objective, ..TrainSpec::default() }.check()?;
+    model.set_form(Form::Covariance, params)?;
+    let layout = params.layout().clone();
     let batch = data.batch(&(0..data.len()).collect::<Vec<_>>());
-    let space = FreeSpace::new(model.layout());
-    let (start, mut ws) = (space.gather(values), Workspace::<E>::default());
+    let space = FreeSpace::new(&layout);
+    let (start, mut ws) = (space.gather(params), Workspace::<E>::default());
     let outcome = solver.minimise(
         |free, grad| {
-            space.scatter(free, values);
-            let bound = model.elbo_and_grad(engine, values, &batch, data.len(), 0, &mut ws)?;
-            write_negated(grad, &space.pull(values, &ws.grad));
+            space.scatter(free, params);
+            let alpha = objective.alpha();
+            let bound = model.energy_and_grad(engine, params, &batch, data.len(), 0, alpha, &mut ws)?;
+            write_negated(grad, &space.pull(params, &ws.grad));
             Ok(-bound.elbo)
         },
         start,
     )?;
-    space.scatter(&outcome.x, values);
+    space.scatter(&outcome.x, params);
     Ok(FullBatchReport::new(outcome))
 }
 
-/// Maximises the collapsed bound in everything but `q`, which ends at its optimum. Gaussian noise only.
+/// Maximises a collapsed objective in everything but `q`, which ends at its optimum. Gaussian noise only.
 pub fn maximise_collapsed<E: Engine>(
-    model: &mut Model,
+    model: &Model,
     engine: &E,
     data: &Dataset,
+    objective: Objective,
     solver: &Lbfgs,
-    values: &mut [f64],
+    params: &mut Params,
 ) -> Result<FullBatchReport> {
-    model.set_form(Form::Covariance, values)?;
-    let model: &Model = model;
-    let mut collapsed = Collapsed::new(model, engine, values, data)?;
-    let mut layout = model.layout().clone();
+    model.set_form(Form::Covariance, params)?;
+    let collapsed = Collapsed::new(model, engine, params, data)?.with_objective(objective)?;
+    let mut layout = params.layout().clone();
     layout.set_trainable("q", false)?;
     let space = FreeSpace::new(&layout);
-    let start = space.gather(values);
+    let start = space.gather(params);
     let outcome = solver.minimise(
         |free, grad| {
-            space.scatter(free, values);
-            let (bound, slopes) = collapsed.bound_and_grad(values)?;
-            write_negated(grad, &space.pull(values, slopes));
-            Ok(-bound)
+            space.scatter(free, params);
+            let (value, slopes) = collapsed.value_and_grad(params)?;
+            write_negated(grad, &space.pull(params, &slopes));
+            Ok(-value)
         },
         start,
     )?;
-    space.scatter(&outcome.x, values);
-    collapsed.set_optimal_q(values)?;
+    space.scatter(&outcome.x, params);
+    collapsed.set_optimal_q(params)?;
     Ok(FullBatchReport::new(outcome))
 }
 
@@ -102,9 +107,10 @@ mod tests {
     fn the_bound_of_a_classifier_only_rises_and_comes_to_rest() {
         let data = classes(12, 3);
         let spec = ModelSpec { likelihood: LikelihoodSpec::probit(), ..small_spec() };
-        let (mut model, mut values) = Model::new(&spec, Some(data.images()), &mut Rng::new(2)).unwrap();
+        let (model, mut values) = Model::new(&spec, Some(data.images()), &mut Rng::new(2)).unwrap();
         let solver = Lbfgs { gradient_tolerance: 1e-4, max_steps: 3000, ..Lbfgs::default() };
-        let report = maximise_bound(&mut model, &Reference, &data, &solver, &mut values).unwrap();
+        let report =
+            maximise_bound(&model, &Reference, &data, Objective::default(), &solver, &mut values).unwrap();
         assert!(report.bounds.windows(2).all(|w| w[1] >= w[0] - 1e-12 * w[0].abs()), "monotone");
         assert_eq!(report.reason, StopReason::Gradient, "{} after {}", report.gradient, report.evaluations);
         let batch = data.batch(&(0..data.len()).collect::<Vec<_>>());
@@ -116,11 +122,12 @@ mod tests {
     #[test]
     fn the_collapsed_bound_rises_further_and_stays_below_the_evidence() {
         let data = regression(10, 1);
-        let (mut model, start) = Model::new(&small_spec(), Some(data.images()), &mut Rng::new(2)).unwrap();
+        let (model, start) = Model::new(&small_spec(), Some(data.images()), &mut Rng::new(2)).unwrap();
         let solver = Lbfgs { max_steps: 60, ..Lbfgs::default() };
         let (mut a, mut b) = (start.clone(), start.clone());
-        let collapsed = maximise_collapsed(&mut model, &Reference, &data, &solver, &mut a).unwrap();
-        let plain = maximise_bound(&mut model, &Reference, &data, &solver, &mut b).unwrap();
+        let collapsed =
+            maximise_collapsed(&model, &Reference, &data, Objective::default(), &solver, &mut a).unwrap();
+        let plain = maximise_bound(&model, &Reference, &data, Objective::default(), &solver, &mut b).unwrap();
         let last = |r: &FullBatchReport| r.bounds[r.bounds.len() - 1];
         assert!(last(&collapsed) >= last(&plain), "{} and {}", last(&collapsed), last(&plain));
         assert!(last(&collapsed) > collapsed.bounds[0]);

@@ -1,12 +1,13 @@
 //! Watching a run. Observers see, and may save or print; the run itself never does.
 
-use super::{Counts, StepReport, Trainer, TrainerState};
+use super::{StepReport, Trainer, TrainerState};
 use crate::Result;
 use crate::cov::Engine;
 use crate::data::Batch;
 use crate::likelihood::Marginals;
 use crate::metrics::weighted_error_rate;
 use crate::model::Model;
+use crate::params::Params;
 use std::time::{Duration, Instant};
 
 /// Whether a run goes on.
@@ -32,7 +33,7 @@ pub enum Trigger {
 }
 
 /// What an observer sees.
-pub struct Moment<'a> {
+pub struct StepContext<'a> {
     /// The step.
     pub report: &'a StepReport,
     /// Time since [`Trainer::run`] was called.
@@ -40,40 +41,32 @@ pub struct Moment<'a> {
     /// The model.
     pub model: &'a Model,
     /// Parameters after the step.
-    pub values: &'a [f64],
+    pub params: &'a Params,
     /// The step's minibatch.
     pub batch: &'a Batch,
     /// Marginals on it, before the update.
     pub marginals: &'a Marginals,
-    /// Trouble so far.
-    pub counts: Counts,
-    state: &'a dyn Fn() -> TrainerState,
+    /// What the trainer remembers beside them, for a checkpoint.
+    pub state: &'a TrainerState,
 }
 
-impl std::fmt::Debug for Moment<'_> {
+impl std::fmt::Debug for StepContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Moment").field("report", self.report).finish_non_exhaustive()
+        f.debug_struct("StepContext").field("report", self.report).finish_non_exhaustive()
     }
 }
 
-impl Moment<'_> {
-    /// A copy of the trainer's state, for a checkpoint.
-    pub fn state(&self) -> TrainerState {
-        (self.state)()
-    }
-
+impl StepContext<'_> {
     /// Estimate of the training error from the step's minibatch; `None` for regression, or when the step was rolled back.
     pub fn batch_error(&self) -> Option<f64> {
-        if self.report.bound.expectation.is_nan() {
-            return None;
-        }
-        let theta = self.model.likelihood_theta(self.values);
+        self.report.bound?;
+        let theta = self.model.likelihood_theta(self.params);
         let predictive = self.model.likelihood().predict(theta, self.marginals);
         weighted_error_rate(&predictive, self.batch.targets(), self.batch.weights())
     }
 }
 
-type Action<'o> = Box<dyn FnMut(&Moment<'_>) -> Result<()> + 'o>;
+type Action<'o> = Box<dyn FnMut(&StepContext<'_>) -> Result<()> + 'o>;
 
 /// Something to do at certain moments of a run.
 pub struct Observer<'o> {
@@ -90,7 +83,7 @@ impl std::fmt::Debug for Observer<'_> {
 
 impl<'o> Observer<'o> {
     /// Calls `action` when `trigger` says so. An error ends the run.
-    pub fn new(trigger: Trigger, action: impl FnMut(&Moment<'_>) -> Result<()> + 'o) -> Self {
+    pub fn new(trigger: Trigger, action: impl FnMut(&StepContext<'_>) -> Result<()> + 'o) -> Self {
         Self { trigger, last: None, action: Box::new(action) }
     }
 
@@ -121,9 +114,9 @@ impl<E: Engine> Trainer<'_, E> {
         let started = Instant::now();
         observers.iter_mut().for_each(|o| o.last = Some(started));
         let mut last = None;
-        while self.step < self.total_steps {
+        while self.state.step < self.state.total_steps {
             let report = self.step()?;
-            let ended = stop(&report) == Control::Stop || self.step >= self.total_steps;
+            let ended = stop(&report) == Control::Stop || self.state.step >= self.state.total_steps;
             self.notify(&report, started, ended, observers)?;
             last = Some(report);
             if ended {
@@ -141,19 +134,18 @@ impl<E: Engine> Trainer<'_, E> {
         observers: &mut [Observer<'_>],
     ) -> Result<()> {
         let now = Instant::now();
-        let moment = Moment {
+        let context = StepContext {
             report,
             elapsed: now.duration_since(started),
             model: self.model,
-            values: &self.values,
+            params: &self.params,
             batch: &self.batch,
             marginals: self.marginals(),
-            counts: self.counts,
-            state: &|| self.state(),
+            state: &self.state,
         };
         for o in observers {
             if o.is_due(report, now, ended) {
-                (o.action)(&moment)?;
+                (o.action)(&context)?;
             }
         }
         Ok(())

@@ -8,8 +8,8 @@ const STREAM: u64 = 1;
 
 /// Minibatch sampler; it is its own saved state.
 ///
-/// A share of each batch, the focus, may be drawn in proportion to scores: how badly images were explained when they were
-/// last seen. [`Sampler::write_weights`] makes up for it.
+/// A fraction of each batch may be drawn by importance: in proportion to scores, how badly images were explained when they
+/// were last seen. [`Sampler::write_weights`] makes up for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sampler {
     rng: Rng,
@@ -19,24 +19,24 @@ pub struct Sampler {
     order: Vec<u32>,
     /// Images of the epoch that are used up.
     used: usize,
-    /// Images of a batch drawn by score.
-    #[serde(default)]
-    focused: usize,
-    /// One minus the probability of the target, of every image when last seen, from 1 to `u16::MAX`; empty without focus.
+    /// Images of a batch drawn by importance.
+    #[serde(default, alias = "focused")]
+    by_importance: usize,
+    /// One minus the probability of the target, of every image when last seen, from 1 to `u16::MAX`; empty where none is drawn by importance.
     #[serde(default)]
     scores: Vec<u16>,
 }
 
 impl Sampler {
-    /// Of `batch` out of `count` images, a share `focus` of them by score. Without replacement, batches at least as large
+    /// Of `batch` out of `count` images, an `importance_fraction` of them by score. Without replacement, batches at least as large
     /// as the data are the data in order.
-    pub fn new(count: usize, batch: usize, replacement: bool, focus: f64, seed: u64) -> Self {
+    pub fn new(count: usize, batch: usize, replacement: bool, importance_fraction: f64, seed: u64) -> Self {
         let shuffled = !replacement && batch < count;
         let order = if shuffled { (0..count as u32).collect() } else { Vec::new() };
         let batch = if replacement { batch } else { batch.min(count) };
-        let focused = if shuffled { (focus * batch as f64) as usize } else { 0 };
-        let scores = vec![u16::MAX; if focused > 0 { count } else { 0 }];
-        Self { rng: Rng::stream(seed, STREAM), count, batch, used: order.len(), order, focused, scores }
+        let by_importance = if shuffled { (importance_fraction * batch as f64) as usize } else { 0 };
+        let scores = vec![u16::MAX; if by_importance > 0 { count } else { 0 }];
+        Self { rng: Rng::stream(seed, STREAM), count, batch, used: order.len(), order, by_importance, scores }
     }
 
     /// Number of images it draws from.
@@ -56,7 +56,7 @@ impl Sampler {
             indices.extend((0..self.batch).map(|_| self.rng.below(self.count)));
             return;
         }
-        let even = self.batch - self.focused;
+        let even = self.batch - self.by_importance;
         while indices.len() < even {
             if self.used == self.order.len() {
                 self.rng.shuffle(&mut self.order);
@@ -69,11 +69,11 @@ impl Sampler {
         self.draw_by_score(indices);
     }
 
-    /// Adds the focused part: the scores laid end to end and cut into equal stretches, one point drawn in each.
+    /// Adds the part drawn by importance: the scores laid end to end and cut into equal stretches, one point drawn in each.
     fn draw_by_score(&mut self, indices: &mut Vec<usize>) {
         let (total, mut image, mut end) = (self.total_score(), 0, 0);
-        for stretch in 0..self.focused {
-            let point = (stretch * total + self.rng.below(total.max(1))) / self.focused;
+        for stretch in 0..self.by_importance {
+            let point = (stretch * total + self.rng.below(total.max(1))) / self.by_importance;
             while end <= point {
                 end += usize::from(self.scores[image]);
                 image += 1;
@@ -87,21 +87,22 @@ impl Sampler {
     }
 
     /// Replaces `weights` by how much each image of a batch counts, so that sums over batches have the mean they would
-    /// have if all images were drawn alike; none without focus. To be called before [`Sampler::learn`].
+    /// have if all images were drawn alike; none where all are. To be called before [`Sampler::update_scores`].
     pub fn write_weights(&self, indices: &[usize], weights: &mut Vec<f64>) {
         weights.clear();
-        if self.focused == 0 {
+        if self.by_importance == 0 {
             return;
         }
-        let focus = self.focused as f64 / self.batch as f64;
+        let fraction = self.by_importance as f64 / self.batch as f64;
         let mean = self.total_score() as f64 / self.count as f64;
-        weights
-            .extend(indices.iter().map(|&i| 1.0 / (1.0 - focus + focus * f64::from(self.scores[i]) / mean)));
+        weights.extend(
+            indices.iter().map(|&i| 1.0 / (1.0 - fraction + fraction * f64::from(self.scores[i]) / mean)),
+        );
     }
 
     /// Remembers how well the images of a batch were explained: their expected log densities.
-    pub fn learn(&mut self, indices: &[usize], log_densities: &[f64]) {
-        if self.focused == 0 {
+    pub fn update_scores(&mut self, indices: &[usize], log_densities: &[f64]) {
+        if self.by_importance == 0 {
             return;
         }
         for (&i, log_density) in indices.iter().zip(log_densities) {
@@ -147,10 +148,10 @@ mod tests {
 
     #[test]
     fn a_saved_sampler_continues() {
-        for (replacement, focus) in [(false, 0.0), (true, 0.0), (false, 0.5)] {
-            let mut s = Sampler::new(100, 7, replacement, focus, 5);
+        for (replacement, importance) in [(false, 0.0), (true, 0.0), (false, 0.5)] {
+            let mut s = Sampler::new(100, 7, replacement, importance, 5);
             let first = draw(&mut s, 20).concat();
-            s.learn(&first, &vec![-0.3; first.len()]);
+            s.update_scores(&first, &vec![-0.3; first.len()]);
             let text = serde_json::to_string(&s).unwrap();
             let mut twin: Sampler = serde_json::from_str(&text).unwrap();
             assert_eq!(draw(&mut s, 20), draw(&mut twin, 20));
@@ -162,7 +163,7 @@ mod tests {
         let (count, batch, batches) = (50, 10, 4000);
         let mut s = Sampler::new(count, batch, false, 0.5, 1);
         let log_densities: Vec<f64> = (0..count).map(|i| if i % 10 == 0 { -3.0 } else { -0.01 }).collect();
-        s.learn(&(0..count).collect::<Vec<_>>(), &log_densities);
+        s.update_scores(&(0..count).collect::<Vec<_>>(), &log_densities);
         let (mut drawn, mut counted, mut indices, mut weights) =
             (vec![0.0; count], vec![0.0; count], vec![], vec![]);
         for _ in 0..batches {
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn scores_stay_above_zero() {
         let mut s = Sampler::new(4, 2, false, 0.5, 0);
-        s.learn(&[0, 1, 2, 3], &[0.0, 2.0, f64::NEG_INFINITY, f64::NAN]);
+        s.update_scores(&[0, 1, 2, 3], &[0.0, 2.0, f64::NEG_INFINITY, f64::NAN]);
         assert_eq!(s.scores, [1, 1, u16::MAX, 1]);
         draw(&mut s, 10);
     }

@@ -4,25 +4,27 @@ use super::Sampler;
 use crate::optim::AdamState;
 use serde::{Deserialize, Serialize};
 
-/// A trainer as plain data. With the model's structure, the data and the spec it continues to the same bits.
+/// What a trainer remembers beside the parameters, as plain data. With both, the model, the data and the spec it continues
+/// to the same bits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrainerState {
     /// Steps taken.
     pub step: u64,
     /// Steps planned.
     pub total_steps: u64,
-    /// Parameters; `q` in the form its steps need.
-    pub values: Vec<f64>,
     /// Moments.
     pub adam: AdamState,
     /// Generator and position in the epoch.
     pub sampler: Sampler,
     /// Where a failed step goes back to.
-    pub good: Good,
-    /// Halvings of the step sizes in force.
-    pub halvings: u32,
-    /// Good steps since the last halving or its recovery.
-    pub calm: u64,
+    #[serde(alias = "good")]
+    pub snapshot: RollbackSnapshot,
+    /// Back-offs in force: each halves both step sizes.
+    #[serde(alias = "halvings")]
+    pub backoffs: u32,
+    /// Successful steps since the last back-off or its recovery.
+    #[serde(alias = "calm")]
+    pub stable_steps: u64,
     /// The best bound reported so far.
     pub best: Option<f64>,
     /// What went wrong so far.
@@ -31,12 +33,12 @@ pub struct TrainerState {
 
 /// Parameters that were evaluated without trouble.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Good {
+pub struct RollbackSnapshot {
     /// The parameters.
     pub values: Vec<f64>,
     /// Steps taken when they were copied.
     pub step: u64,
-    /// Good steps since then.
+    /// Successful steps since then.
     pub age: u64,
     /// The last finite bound, or expectation term where the divergence was not computed.
     pub bound: Option<f64>,

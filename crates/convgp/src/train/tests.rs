@@ -9,8 +9,9 @@ use crate::error::NumericalError;
 use crate::likelihood::LikelihoodSpec;
 use crate::linalg::Mat;
 use crate::model::{Predictor, Workspace};
+use crate::params::{Form, Params};
 use crate::rng::Rng;
-use crate::variational::{Form, Structure};
+use crate::variational::Structure;
 use crate::{Error, Model, ModelSpec};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -20,7 +21,7 @@ fn probit() -> ModelSpec {
     ModelSpec { likelihood: LikelihoodSpec::probit(), ..small_spec() }
 }
 
-fn build(spec: &ModelSpec, data: &Dataset) -> (Model, Vec<f64>) {
+fn build(spec: &ModelSpec, data: &Dataset) -> (Model, Params) {
     Model::new(spec, Some(data.images()), &mut Rng::new(6)).unwrap()
 }
 
@@ -33,24 +34,24 @@ fn always(_: &StepReport) -> Control {
 }
 
 /// Runs to the end, through a saved state at `pause` if there is one.
-fn train(q: QStep, pause: Option<u64>) -> Vec<f64> {
+fn train(q: QStep, pause: Option<u64>) -> Params {
     let data = classes(30, 4);
-    let (mut model, values) = build(&probit(), &data);
+    let (model, values) = build(&probit(), &data);
     let spec = settings(q);
-    let mut trainer = Trainer::new(&mut model, &Reference, &data, &spec, values).unwrap();
+    let mut trainer = Trainer::new(&model, &Reference, &data, &spec, values).unwrap();
     let Some(pause) = pause else {
         trainer.run(always, &mut []).unwrap();
-        return trainer.into_values();
+        return trainer.into_params();
     };
     trainer.run(|r| if r.step == pause { Control::Stop } else { Control::Continue }, &mut []).unwrap();
     assert_eq!(trainer.steps_taken(), pause);
-    let text = serde_json::to_string(&trainer.state()).unwrap();
-    drop(trainer);
+    let text = serde_json::to_string(trainer.state()).unwrap();
+    let values = trainer.into_params().to_vec();
     let state: TrainerState = serde_json::from_str(&text).unwrap();
-    let (mut fresh, _) = build(&probit(), &data);
-    let mut trainer = Trainer::resume(&mut fresh, &Reference, &data, &spec, state).unwrap();
+    let (fresh, _) = build(&probit(), &data);
+    let mut trainer = Trainer::resume(&fresh, &Reference, &data, &spec, values, state).unwrap();
     trainer.run(always, &mut []).unwrap();
-    trainer.into_values()
+    trainer.into_params()
 }
 
 #[test]
@@ -73,12 +74,13 @@ fn a_resumed_run_ends_in_the_same_bits_for_any_number_of_threads() {
 #[test]
 fn training_raises_the_bound() {
     let data = classes(40, 4);
+    let elbo = |report: &StepReport| report.bound.unwrap().elbo().unwrap();
     for q in [QStep::Natural, QStep::Adam] {
-        let (mut model, values) = build(&probit(), &data);
+        let (model, values) = build(&probit(), &data);
         let spec = TrainSpec { batch_size: 40, steps: 150, report_every: 1, ..settings(q) };
-        let mut trainer = Trainer::new(&mut model, &Reference, &data, &spec, values).unwrap();
-        let first = trainer.step().unwrap().bound.elbo;
-        let last = trainer.run(always, &mut []).unwrap().unwrap().bound.elbo;
+        let mut trainer = Trainer::new(&model, &Reference, &data, &spec, values).unwrap();
+        let first = elbo(&trainer.step().unwrap());
+        let last = elbo(&trainer.run(always, &mut []).unwrap().unwrap());
         assert!(last > first + 3.0, "{q:?}: from {first} to {last}");
         assert_eq!(
             trainer.counts(),
@@ -90,21 +92,20 @@ fn training_raises_the_bound() {
 #[test]
 fn one_full_natural_step_lands_on_the_collapsed_optimum() {
     let data = regression(11, 2);
-    let (mut model, values) = build(&small_spec(), &data);
+    let (model, values) = build(&small_spec(), &data);
     let natural =
         NaturalSpec { gamma: 1.0, schedule: crate::optim::Schedule::default(), ..Default::default() };
-    let adam =
-        crate::optim::AdamSpec { kernel: 0.0, z: 0.0, weights: 0.0, likelihood: 0.0, ..Default::default() };
-    let spec = TrainSpec { natural, adam, batch_size: 11, ..settings(QStep::Natural) };
-    let mut trainer = Trainer::new(&mut model, &Reference, &data, &spec, values).unwrap();
+    let frozen = ["conv", "image", "likelihood"].map(String::from).to_vec();
+    let spec = TrainSpec { natural, frozen, batch_size: 11, ..settings(QStep::Natural) };
+    let mut trainer = Trainer::new(&model, &Reference, &data, &spec, values).unwrap();
     trainer.step().unwrap();
-    let mut best = trainer.values().to_vec();
-    let after = trainer.into_values();
+    let after = trainer.into_params();
+    let mut best = after.clone();
     let bound = crate::collapsed::Collapsed::new(&model, &Reference, &best, &data)
         .unwrap()
         .set_optimal_q(&mut best)
         .unwrap();
-    assert!(after.iter().zip(&best).all(|(a, b)| (a - b).abs() < 1e-9 * (1.0 + b.abs())), "bound {bound}");
+    assert!(after.iter().zip(&*best).all(|(a, b)| (a - b).abs() < 1e-9 * (1.0 + b.abs())), "bound {bound}");
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn a_level_common_to_all_latents_is_taken_off() {
     for structure in [Structure::Full, Structure::MeanField] {
         let mut spec = ModelSpec { likelihood: LikelihoodSpec::softmax(2), ..small_spec() };
         spec.posterior.structure = structure;
-        let (mut model, mut values) = build(&spec, &data);
+        let (model, mut values) = build(&spec, &data);
         let rng = &mut Rng::new(8);
         model.variational().slot().of_mut(&mut values).iter_mut().for_each(|v| *v += 0.1 * rng.normal());
         let common: Vec<f64> = (0..model.variational().total()).map(|_| rng.normal()).collect();
@@ -124,7 +125,7 @@ fn a_level_common_to_all_latents_is_taken_off() {
         model.set_form(Form::Natural, &mut values).unwrap();
         let mut ws = Workspace::default();
         let before = model.elbo(&Reference, &values, &batch, 20, 0, &mut ws).unwrap();
-        model.variational().remove_common_mean(&ws.posterior, &mut values);
+        model.variational().center_latents(&ws.posterior, &mut values);
         let after = model.elbo(&Reference, &values, &batch, 20, 0, &mut ws).unwrap();
         assert!((before.expectation - after.expectation).abs() < 1e-9, "{before:?}, {after:?}");
         assert!(after.kl < before.kl - 1.0, "{before:?}, {after:?}");
@@ -135,18 +136,18 @@ fn a_level_common_to_all_latents_is_taken_off() {
 }
 
 #[test]
-fn no_image_moves_a_latent_further_than_its_reach() {
+fn no_image_moves_a_latent_further_than_the_trust_radius() {
     let data = classes(5, 1);
     let mut batch = Batch::empty(data.images().shape());
     data.write_batch(&[0], &mut batch);
     let mut spec = ModelSpec { likelihood: LikelihoodSpec::softmax(2), ..small_spec() };
     spec.components[0].kernel = toml::from_str("type = 'rbf'\nvariance = 1e6").unwrap();
-    let largest_mean_after = |reach: Option<f64>| {
-        let (mut model, mut values) = build(&spec, &data);
+    let largest_mean_after = |radius: Option<f64>| {
+        let (model, mut values) = build(&spec, &data);
         model.set_form(Form::Natural, &mut values).unwrap();
         let mut ws = Workspace::default();
         model.elbo_and_grad(&Reference, &values, &batch, 1, 0, &mut ws).unwrap();
-        model.natural_step(1.0, reach, &ws, &mut values);
+        model.natural_step(1.0, radius, &ws, &mut values);
         model.set_form(Form::Covariance, &mut values).unwrap();
         let means = Predictor::new(&model, &Reference, &values).unwrap().means(data.images()).unwrap();
         means[..2].iter().fold(0.0f64, |largest, m| largest.max(m.abs()))
@@ -159,14 +160,14 @@ fn no_image_moves_a_latent_further_than_its_reach() {
 #[test]
 fn observers_are_called_when_due() {
     let data = classes(20, 1);
-    let (mut model, values) = build(&probit(), &data);
+    let (model, values) = build(&probit(), &data);
     let seen = RefCell::new(Vec::new());
-    let mut trainer = Trainer::new(&mut model, &Reference, &data, &settings(QStep::Natural), values).unwrap();
+    let mut trainer = Trainer::new(&model, &Reference, &data, &settings(QStep::Natural), values).unwrap();
     let note = |tag: &'static str| {
         let seen = &seen;
-        move |m: &Moment<'_>| {
+        move |m: &StepContext<'_>| {
             assert!(m.batch_error().is_some_and(|e| (0.0..=1.0).contains(&e)));
-            assert_eq!(m.state().step, m.report.step);
+            assert_eq!(m.state.step, m.report.step);
             seen.borrow_mut().push((tag, m.report.step));
             Ok(())
         }
@@ -240,40 +241,40 @@ fn faulty(from: i64, bad: i64) -> Faulty {
 #[test]
 fn a_failed_step_is_rolled_back_and_shrunk_and_recovers() {
     let data = classes(20, 1);
-    let (mut model, values) = build(&probit(), &data);
-    let recovery = RecoverySpec { calm: 6, ..RecoverySpec::default() };
+    let (model, values) = build(&probit(), &data);
+    let recovery = RecoverySpec { stable_steps: 6, ..RecoverySpec::default() };
     let spec = TrainSpec { recovery, ..settings(QStep::Natural) };
     let engine = faulty(12, 2);
-    let mut trainer = Trainer::new(&mut model, &engine, &data, &spec, values).unwrap();
+    let mut trainer = Trainer::new(&model, &engine, &data, &spec, values).unwrap();
     let mut at_ten = Vec::new();
     for _ in 0..13 {
         if trainer.steps_taken() == 10 {
-            at_ten = trainer.values().to_vec();
+            at_ten = trainer.params().to_vec();
         }
         trainer.step().unwrap();
     }
-    assert_eq!(trainer.values(), at_ten, "back to the copy made at step 10");
-    assert!(trainer.adam.state().first.iter().all(|m| *m == 0.0), "moments are forgotten");
+    assert_eq!(&trainer.params()[..], at_ten, "back to the copy made at step 10");
+    assert!(trainer.state().adam.first.iter().all(|m| *m == 0.0), "moments are forgotten");
     let second = trainer.step().unwrap();
     let Some(Event::RolledBack { cause, to_step, scale }) = second.event else { panic!("{second:?}") };
-    assert!(matches!(cause, NumericalError::NonFinite { .. }));
+    assert!(matches!(cause, NumericalError::NonFinite { .. }) && second.bound.is_none());
     assert_eq!((to_step, scale), (10, 0.25));
     let quarter = trainer.step().unwrap();
-    assert!(quarter.event.is_none() && quarter.bound.expectation.is_finite());
+    assert!(quarter.event.is_none() && quarter.bound.is_some());
     for _ in 0..9 {
         trainer.step().unwrap();
     }
     assert_eq!(trainer.counts().roll_backs, 2);
-    assert_eq!(trainer.scale(), 0.5, "one halving taken back after six calm steps, the other not yet");
+    assert_eq!(trainer.scale(), 0.5, "one back-off taken back after six stable steps, the other not yet");
 }
 
 #[test]
 fn persistent_trouble_ends_in_an_error_that_names_everything() {
     let data = classes(20, 1);
-    let (mut model, values) = build(&probit(), &data);
+    let (model, values) = build(&probit(), &data);
     let spec = TrainSpec { steps: 100, ..settings(QStep::Adam) };
     let engine = faulty(4, 1000);
-    let mut trainer = Trainer::new(&mut model, &engine, &data, &spec, values).unwrap();
+    let mut trainer = Trainer::new(&model, &engine, &data, &spec, values).unwrap();
     let err = trainer.run(always, &mut []).unwrap_err();
     let Error::Numerical(NumericalError::Diverged {
         step,
@@ -289,7 +290,7 @@ fn persistent_trouble_ends_in_an_error_that_names_everything() {
         panic!("{err}")
     };
     assert_eq!((step, tries), (12, 8), "four good steps, eight roll-backs");
-    assert!(last_bound.is_finite() && gap > 0.0 && first < second);
+    assert!(last_bound.is_some_and(f64::is_finite) && gap > 0.0 && first < second);
     assert!(["conv", "image"].contains(&component.as_str()));
     assert!(matches!(*cause, NumericalError::NonFinite { .. }));
 }
@@ -297,18 +298,19 @@ fn persistent_trouble_ends_in_an_error_that_names_everything() {
 #[test]
 fn states_of_other_runs_are_refused() {
     let data = classes(20, 1);
-    let (mut model, values) = build(&probit(), &data);
+    let (model, values) = build(&probit(), &data);
     let spec = settings(QStep::Natural);
-    let state = Trainer::new(&mut model, &Reference, &data, &spec, values).unwrap().state();
+    let trainer = Trainer::new(&model, &Reference, &data, &spec, values).unwrap();
+    let (state, mut values) = (trainer.state().clone(), trainer.into_params().to_vec());
     let fewer = data.select(&[0, 1, 2]).unwrap();
-    let err = Trainer::resume(&mut model, &Reference, &fewer, &spec, state.clone()).unwrap_err();
+    let err = Trainer::resume(&model, &Reference, &fewer, &spec, values.clone(), state.clone()).unwrap_err();
     assert!(err.to_string().contains("the sampler has 20 numbers, the model and data need 3"), "{err}");
     let adam = settings(QStep::Adam);
-    let err = Trainer::resume(&mut model, &Reference, &data, &adam, state.clone()).unwrap_err();
+    let err = Trainer::resume(&model, &Reference, &data, &adam, values.clone(), state.clone()).unwrap_err();
     assert!(err.to_string().contains("adam has"), "{err}");
-    let mut short = state;
-    short.values.pop();
-    assert!(Trainer::resume(&mut model, &Reference, &data, &spec, short).is_err());
+    values.pop();
+    let err = Trainer::resume(&model, &Reference, &data, &spec, values, state).unwrap_err();
+    assert!(err.to_string().contains("values has"), "{err}");
 }
 
 #[test]
@@ -329,4 +331,41 @@ fn an_image_that_counts_twice_is_as_good_as_two() {
     for (i, (&a, &b)) in grad.iter().zip(&weighted_grad).enumerate() {
         assert!(close(a, b), "derivative {i}: {a} {b}");
     }
+}
+
+#[test]
+fn frozen_parameters_keep_their_initial_values_and_the_others_move() {
+    let data = regression(20, 1);
+    for q in [QStep::Natural, QStep::Adam] {
+        let initial = [("conv.kernel.variance".into(), 7.5), ("conv.weights".into(), 0.5)].into();
+        let frozen = vec!["conv.kernel".into(), "image.z".into(), "conv.weights".into()];
+        let train = TrainSpec { initial, frozen, ..settings(q) };
+        let spec = ExperimentSpec { model: small_spec(), train };
+        let (model, start) = spec.initial_model(&data).unwrap();
+        assert_eq!(model.layout().entry("conv.kernel.variance").unwrap().slot.of(&start), [7.5]);
+        let mut trainer = Trainer::new(&model, &Reference, &data, &spec.train, start.clone()).unwrap();
+        trainer.run(always, &mut []).unwrap();
+        let end = trainer.into_params();
+        for e in model.layout().entries().iter().filter(|e| !e.name.starts_with("q.")) {
+            let fixed = ["conv.kernel.variance", "conv.kernel.lengthscale", "image.z", "conv.weights"];
+            let same = e.slot.of(&start) == e.slot.of(&end);
+            assert_eq!(same, fixed.contains(&e.name.as_str()), "{}", e.name);
+        }
+    }
+}
+
+#[test]
+fn names_that_are_no_parameters_are_refused() {
+    let data = regression(20, 1);
+    let attempt = |train| ExperimentSpec { model: small_spec(), train }.initial_model(&data).unwrap_err();
+    for train in [
+        TrainSpec { frozen: vec!["conv.kernl".into()], ..TrainSpec::default() },
+        TrainSpec { initial: [("conv.kernl".into(), 1.0)].into(), ..TrainSpec::default() },
+    ] {
+        let message = attempt(train).to_string();
+        assert!(message.contains("`conv.kernl`") && message.contains("conv.kernel.variance"), "{message}");
+    }
+    let negative = [("conv.kernel.variance".into(), -1.0)].into();
+    let message = attempt(TrainSpec { initial: negative, ..TrainSpec::default() }).to_string();
+    assert!(message.contains("it must be positive"), "{message}");
 }

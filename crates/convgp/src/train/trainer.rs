@@ -1,6 +1,6 @@
 //! One step at a time.
 
-use super::{Counts, Good, QStep, Sampler, TrainError, TrainSpec, TrainerState};
+use super::{Counts, QStep, RollbackSnapshot, Sampler, TrainError, TrainSpec, TrainerState};
 use crate::Result;
 use crate::component::Component;
 use crate::cov::Engine;
@@ -8,10 +8,9 @@ use crate::data::{Batch, Dataset};
 use crate::error::{Error, NumericalError};
 use crate::likelihood::Marginals;
 use crate::linalg::all_finite;
-use crate::model::{Bound, Model, Wanted, Workspace};
+use crate::model::{Evaluation, Model, Wanted, Workspace};
 use crate::optim::{Adam, AdamSpec};
-use crate::params::Entry;
-use crate::variational::Form;
+use crate::params::{Entry, Form, Params};
 
 /// Trains a model's parameters; owns them, the optimisers, the generator and all buffers.
 pub struct Trainer<'a, E: Engine> {
@@ -19,16 +18,9 @@ pub struct Trainer<'a, E: Engine> {
     engine: &'a E,
     data: &'a Dataset,
     pub(super) spec: TrainSpec,
-    pub(super) total_steps: u64,
-    pub(super) values: Vec<f64>,
-    pub(super) adam: Adam,
-    sampler: Sampler,
-    pub(super) step: u64,
-    pub(super) good: Good,
-    pub(super) halvings: u32,
-    pub(super) calm: u64,
-    pub(super) best: Option<f64>,
-    pub(super) counts: Counts,
+    pub(super) params: Params,
+    pub(super) state: TrainerState,
+    adam: Adam,
     pub(super) batch: Batch,
     indices: Vec<usize>,
     ws: Workspace<E>,
@@ -36,7 +28,10 @@ pub struct Trainer<'a, E: Engine> {
 
 impl<E: Engine> std::fmt::Debug for Trainer<'_, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trainer").field("spec", &self.spec).field("step", &self.step).finish_non_exhaustive()
+        f.debug_struct("Trainer")
+            .field("spec", &self.spec)
+            .field("step", &self.state.step)
+            .finish_non_exhaustive()
     }
 }
 
@@ -47,9 +42,9 @@ pub struct StepReport {
     pub step: u64,
     /// Steps planned.
     pub total_steps: u64,
-    /// The bound on this step's minibatch, before the update. Not a number after a roll-back; `kl` and `elbo` are not
-    /// numbers either where the divergence was not computed.
-    pub bound: Bound,
+    /// The bound on this step's minibatch, before the update; none where it could not be computed and the step was
+    /// rolled back.
+    pub bound: Option<Evaluation>,
     /// Adam's step size.
     pub rate: f64,
     /// The natural step size, 0 where Adam moves `q`.
@@ -85,42 +80,46 @@ pub enum Event {
 impl<'a, E: Engine> Trainer<'a, E> {
     /// A trainer at its first step. Puts `q` into the form its steps need.
     pub fn new(
-        model: &'a mut Model,
+        model: &'a Model,
         engine: &'a E,
         data: &'a Dataset,
         spec: &TrainSpec,
-        mut values: Vec<f64>,
+        mut params: Params,
     ) -> Result<Self> {
         spec.check()?;
-        model.check_values(&values)?;
-        model.set_form(form(spec), &mut values)?;
-        let model: &'a Model = model;
+        model.check_values(&params)?;
+        spec.freeze(&mut params)?;
+        model.set_form(form(spec), &mut params)?;
         let state = TrainerState {
             step: 0,
             total_steps: spec.steps,
-            good: Good { values: values.clone(), step: 0, age: 0, bound: None },
-            values,
-            adam: new_adam(&spec.adam, model).state().clone(),
+            snapshot: RollbackSnapshot { values: params.to_vec(), step: 0, age: 0, bound: None },
+            adam: new_adam(&spec.adam, model, &params).initial_state(),
             sampler: new_sampler(spec, model, data.len()),
-            halvings: 0,
-            calm: 0,
+            backoffs: 0,
+            stable_steps: 0,
             best: None,
             counts: Counts::default(),
         };
-        Self::assemble(model, engine, data, spec, state)
+        Self::assemble(model, engine, data, spec, params, state)
     }
 
-    /// A trainer that continues where `state` was taken. Model, data and spec must be the ones of that run.
+    /// A trainer that continues where `values` and `state` were taken. Model, data and spec must be the ones of that run.
     pub fn resume(
-        model: &'a mut Model,
+        model: &'a Model,
         engine: &'a E,
         data: &'a Dataset,
         spec: &TrainSpec,
-        state: TrainerState,
+        values: Vec<f64>,
+        mut state: TrainerState,
     ) -> Result<Self> {
         spec.check()?;
-        model.assume_form(form(spec))?;
-        Self::assemble(model, engine, data, spec, state)
+        check_length("values", values.len(), model.layout().len())?;
+        let mut params = model.params(values, form(spec))?;
+        spec.freeze(&mut params)?;
+        // Checkpoints from before `frozen` hold moments of parameters whose rate was zero.
+        state.adam.forget_frozen(params.layout(), |e| spec.frozen.iter().any(|name| e.is_within(name)));
+        Self::assemble(model, engine, data, spec, params, state)
     }
 
     fn assemble(
@@ -128,59 +127,24 @@ impl<'a, E: Engine> Trainer<'a, E> {
         engine: &'a E,
         data: &'a Dataset,
         spec: &TrainSpec,
+        params: Params,
         state: TrainerState,
     ) -> Result<Self> {
         model.check_images(data.images().shape())?;
         model.likelihood().check_targets(data.targets())?;
-        let TrainerState { step, total_steps, values, adam, sampler, good, halvings, calm, best, counts } =
-            state;
-        check_length("values", values.len(), model.layout().len())?;
-        check_length("good.values", good.values.len(), model.layout().len())?;
-        check_length("the sampler", sampler.count(), data.len())?;
-        let fresh = new_adam(&spec.adam, model);
-        let expected = fresh.state().first.len();
-        let adam = fresh.with_state(adam).map_err(|s| TrainError::StateLength {
-            what: "adam",
-            found: s.first.len(),
-            expected,
-        })?;
+        let adam = new_adam(&spec.adam, model, &params);
+        check_length("snapshot.values", state.snapshot.values.len(), model.layout().len())?;
+        check_length("the sampler", state.sampler.count(), data.len())?;
+        check_length("adam", state.adam.first.len(), adam.len())?;
+        check_length("adam", state.adam.second.len(), adam.len())?;
         let batch = Batch::empty(data.images().shape());
         let (spec, indices, ws) = (spec.clone(), Vec::new(), Workspace::default());
-        Ok(Self {
-            model,
-            engine,
-            data,
-            spec,
-            total_steps,
-            values,
-            adam,
-            sampler,
-            step,
-            good,
-            halvings,
-            calm,
-            best,
-            counts,
-            batch,
-            indices,
-            ws,
-        })
+        Ok(Self { model, engine, data, spec, params, state, adam, batch, indices, ws })
     }
 
-    /// Everything needed to continue from here.
-    pub fn state(&self) -> TrainerState {
-        TrainerState {
-            step: self.step,
-            total_steps: self.total_steps,
-            values: self.values.clone(),
-            adam: self.adam.state().clone(),
-            sampler: self.sampler.clone(),
-            good: self.good.clone(),
-            halvings: self.halvings,
-            calm: self.calm,
-            best: self.best,
-            counts: self.counts,
-        }
+    /// Everything needed to continue from here, beside the parameters.
+    pub fn state(&self) -> &TrainerState {
+        &self.state
     }
 
     /// The model.
@@ -188,24 +152,32 @@ impl<'a, E: Engine> Trainer<'a, E> {
         self.model
     }
     /// Current parameters, `q` in the form its steps need.
-    pub fn values(&self) -> &[f64] {
-        &self.values
+    pub fn params(&self) -> &Params {
+        &self.params
     }
     /// Current parameters, taken.
-    pub fn into_values(self) -> Vec<f64> {
-        self.values
+    pub fn into_params(self) -> Params {
+        self.params
+    }
+    /// Number of training images.
+    pub(super) fn images(&self) -> usize {
+        self.data.len()
     }
     /// Steps taken.
     pub fn steps_taken(&self) -> u64 {
-        self.step
+        self.state.step
     }
     /// Steps planned.
     pub fn total_steps(&self) -> u64 {
-        self.total_steps
+        self.state.total_steps
     }
     /// Trouble so far.
     pub fn counts(&self) -> Counts {
-        self.counts
+        self.state.counts
+    }
+    /// Gives its buffers back; the next step makes them anew.
+    pub fn release(&mut self) {
+        self.ws = Workspace::default();
     }
     /// Marginals of the last minibatch, before the last update.
     pub fn marginals(&self) -> &Marginals {
@@ -215,40 +187,41 @@ impl<'a, E: Engine> Trainer<'a, E> {
     /// Changes the plan that schedules follow, as a run limited by time does once it knows its speed. The plan is part
     /// of the state, so a resumed run follows it too.
     pub fn set_total_steps(&mut self, total: u64) {
-        self.total_steps = total;
+        self.state.total_steps = total;
     }
 
     /// One step: a minibatch, one evaluation, one update of everything. Numerical trouble is rolled back and reported;
     /// it is an error only after [`RecoverySpec::tries`](super::RecoverySpec::tries).
     pub fn step(&mut self) -> Result<StepReport> {
-        self.sampler.next_batch(&mut self.indices);
+        self.state.sampler.next_batch(&mut self.indices);
         self.data.write_batch(&self.indices, &mut self.batch);
-        self.sampler.write_weights(&self.indices, self.batch.weights_mut());
+        self.state.sampler.write_weights(&self.indices, self.batch.weights_mut());
         let (rate, gamma) = self.step_sizes();
         let outcome = self.evaluate();
         let (bound, event) = match outcome {
             Ok(bound) => {
-                self.note_good(&bound);
-                self.sampler.learn(&self.indices, &self.ws.expect.value);
+                self.note_success(&bound);
+                self.state.sampler.update_scores(&self.indices, &self.ws.expect.value);
                 self.update(rate, gamma);
-                (bound, jitter_event(&bound))
+                (Some(bound), jitter_event(&bound))
             }
-            Err(Error::Numerical(cause)) => (no_bound(), Some(self.roll_back(cause)?)),
+            Err(Error::Numerical(cause)) => (None, Some(self.roll_back(cause)?)),
             Err(other) => return Err(other),
         };
-        self.step += 1;
-        let new_best = bound.elbo.is_finite() && self.best.is_none_or(|best| bound.elbo > best);
+        self.state.step += 1;
+        let elbo = bound.and_then(|b| b.elbo());
+        let new_best = elbo.is_some_and(|elbo| self.state.best.is_none_or(|best| elbo > best));
         if new_best {
-            self.best = Some(bound.elbo);
+            self.state.best = elbo;
         }
-        let (step, total_steps) = (self.step, self.total_steps);
+        let TrainerState { step, total_steps, .. } = self.state;
         Ok(StepReport { step, total_steps, bound, rate, gamma, new_best, event })
     }
 
     /// Step sizes of Adam and of the natural step, roll-backs included.
     fn step_sizes(&self) -> (f64, f64) {
         let (adam, natural) = (&self.spec.adam, &self.spec.natural);
-        let (step, total, scale) = (self.step, self.total_steps, self.scale());
+        let (step, total, scale) = (self.state.step, self.state.total_steps, self.scale());
         let gamma = match self.spec.q {
             QStep::Natural => natural.gamma * natural.schedule.factor(step, total) * scale,
             QStep::Adam => 0.0,
@@ -257,17 +230,17 @@ impl<'a, E: Engine> Trainer<'a, E> {
     }
 
     /// The bound and its gradient on the current batch; an error when anything is not finite.
-    fn evaluate(&mut self) -> Result<Bound> {
+    fn evaluate(&mut self) -> Result<Evaluation> {
         let free_kl = self.spec.q == QStep::Adam;
-        let kl =
-            free_kl || self.step.is_multiple_of(self.spec.report_every) || self.step + 1 == self.total_steps;
-        let wanted = Wanted { gradient: true, kl };
+        let TrainerState { step, total_steps, .. } = self.state;
+        let kl = free_kl || step.is_multiple_of(self.spec.report_every) || step + 1 == total_steps;
+        let wanted = Wanted { alpha: self.spec.objective.alpha(), gradient: true, kl };
         // The step numbers the draws of likelihoods that sample.
-        let (count, draw) = (self.data.len(), self.step);
+        let count = self.data.len();
         let bound =
-            self.model.evaluate(self.engine, &self.values, &self.batch, count, draw, wanted, &mut self.ws)?;
-        let value = if kl { bound.elbo } else { bound.expectation };
-        let entries = self.model.layout().entries().iter().filter(|e| e.trainable);
+            self.model.evaluate(self.engine, &self.params, &self.batch, count, step, wanted, &mut self.ws)?;
+        let value = bound.elbo().unwrap_or(bound.expectation);
+        let entries = self.params.layout().entries().iter().filter(|e| e.trainable);
         let bad = entries.clone().find(|e| !all_finite(e.slot.of(&self.ws.grad)));
         if value.is_finite() && bad.is_none() {
             return Ok(bound);
@@ -279,14 +252,15 @@ impl<'a, E: Engine> Trainer<'a, E> {
     }
 
     fn update(&mut self, rate: f64, gamma: f64) {
+        let Self { params, state: TrainerState { adam, .. }, .. } = self;
         if self.spec.q == QStep::Natural {
-            let (v, reach) = (self.model.variational(), self.spec.natural.limit());
-            v.natural_step(gamma, reach, &self.ws.expect, &self.ws.posterior, &mut self.values);
-            if self.model.likelihood().ignores_level() {
-                v.remove_common_mean(&self.ws.posterior, &mut self.values);
+            let (v, radius) = (self.model.variational(), self.spec.natural.limit());
+            v.natural_step(gamma, radius, &self.ws.expect, &self.ws.posterior, params);
+            if self.model.likelihood().is_shift_invariant() {
+                v.center_latents(&self.ws.posterior, params);
             }
         }
-        self.adam.step(rate, &mut self.values, &self.ws.grad);
+        self.adam.step(adam, rate, params, &self.ws.grad);
     }
 }
 
@@ -304,14 +278,15 @@ fn check_length(what: &'static str, found: usize, expected: usize) -> Result<()>
 /// The minibatches a spec asks for. Likelihoods sum the derivatives in their own parameters over images before weights
 /// could count, so with such parameters all images are drawn alike.
 fn new_sampler(spec: &TrainSpec, model: &Model, count: usize) -> Sampler {
-    let focus = if model.likelihood().parameters().is_empty() { spec.focus } else { 0.0 };
-    Sampler::new(count, spec.batch_size, spec.replacement, focus, spec.seed)
+    let fixed = model.likelihood().parameters().is_empty();
+    let importance_fraction = if fixed { spec.importance_fraction } else { 0.0 };
+    Sampler::new(count, spec.batch_size, spec.replacement, importance_fraction, spec.seed)
 }
 
 /// Adam with a rate for each kind of parameter.
-pub fn new_adam(spec: &AdamSpec, model: &Model) -> Adam {
+pub fn new_adam(spec: &AdamSpec, model: &Model, params: &Params) -> Adam {
     let q = model.variational().slot().range();
-    Adam::new(*spec, model.layout(), |entry| {
+    Adam::new(*spec, params.layout(), |entry| {
         let start = entry.slot.range().start;
         let of = |c: &&Component| c.z_slot().range().end > start;
         match model.components().iter().find(of) {
@@ -324,11 +299,7 @@ pub fn new_adam(spec: &AdamSpec, model: &Model) -> Adam {
     })
 }
 
-fn jitter_event(bound: &Bound) -> Option<Event> {
-    let Bound { jitter, jitter_raised: times, .. } = *bound;
+fn jitter_event(bound: &Evaluation) -> Option<Event> {
+    let Evaluation { jitter, jitter_raised: times, .. } = *bound;
     (times > 0).then_some(Event::JitterRaised { jitter, times })
-}
-
-fn no_bound() -> Bound {
-    Bound { elbo: f64::NAN, expectation: f64::NAN, kl: f64::NAN, ..Bound::default() }
 }

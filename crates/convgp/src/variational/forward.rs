@@ -2,12 +2,13 @@
 
 use super::{Form, PosteriorScratch, VarianceReport, Variational};
 use crate::cov::{Cov, Need};
+use crate::error::NumericalError;
 use crate::likelihood::Marginals;
 use crate::linalg::{
-    self, Into, Mat, cholesky_by_blocks, dot, gemm, invert_lower, norm_squared, solve_lower, solve_lower_t,
-    unpack_lower,
+    self, Accumulate, Mat, cholesky_by_blocks, dot, gemm, invert_lower, norm_squared, solve_lower,
+    solve_lower_t, unpack_lower,
 };
-use crate::params::packed_column;
+use crate::params::{Params, packed_column};
 use rayon::prelude::*;
 
 /// A latent's precision is not positive definite (natural form only).
@@ -17,6 +18,12 @@ pub struct Indefinite {
     pub latent: usize,
 }
 
+impl From<Indefinite> for NumericalError {
+    fn from(Indefinite { latent }: Indefinite) -> Self {
+        Self::IndefinitePosterior { latent }
+    }
+}
+
 impl Variational {
     /// Writes the marginals of all images and latents. `chol[c]` is the factor of component `c`'s `Kuu`, `cov[c]` its
     /// covariances. With [`Need::Mean`] the variances are left alone.
@@ -24,7 +31,7 @@ impl Variational {
     /// Work: `L Mtot^2 B` flops in triangular products (full structure), latents in parallel.
     pub fn marginals(
         &self,
-        values: &[f64],
+        params: &Params,
         chol: &[Mat],
         cov: &[Cov],
         need: Need,
@@ -33,19 +40,22 @@ impl Variational {
     ) -> Result<VarianceReport, Indefinite> {
         let images = cov[0].kuf[0].cols();
         self.project(chol, cov, images, s);
-        if !self.whitened {
-            self.write_whitened(values, chol, s);
+        if let Some(shared) = self.shared {
+            return Ok(self.shared_marginals(shared, params, cov, need, s, out));
         }
-        self.factorise(values, s)?;
+        if !self.whitened {
+            self.write_whitened(params, chol, s);
+        }
+        self.factorise(params, s)?;
         out.resize(images, self.latents);
         // mean = A^T means, row-major B x L, which is column-major L x B.
-        let mean = linalg::ViewMut::from_column_major_slice_mut(&mut out.mean, self.latents, images);
-        gemm(mean, Into::Set, 1.0, s.means.view().transpose(), s.a.view());
+        let mean = linalg::MatMut::from_column_major_slice_mut(&mut out.mean, self.latents, images);
+        gemm(mean, Accumulate::Set, 1.0, s.means.view().transpose(), s.a.view());
         if need == Need::Mean {
             return Ok(VarianceReport::default());
         }
         let report = self.base_variances(cov, s);
-        self.project_latents(values, s);
+        self.project_latents(params, s);
         for n in 0..images {
             for (l, norms) in s.norms.iter().enumerate() {
                 out.var[n * self.latents + l] = s.base[n] + norms[n];
@@ -55,7 +65,7 @@ impl Variational {
     }
 
     /// `A_b = L^{-1} Kuf_b`, stacked.
-    fn project(&self, chol: &[Mat], cov: &[Cov], images: usize, s: &mut PosteriorScratch) {
+    pub(crate) fn project(&self, chol: &[Mat], cov: &[Cov], images: usize, s: &mut PosteriorScratch) {
         s.a.resize(self.total, images);
         for b in &self.blocks {
             let kuf = &cov[b.component].kuf[b.response];
@@ -65,11 +75,11 @@ impl Variational {
     }
 
     /// Fills the whitened means and, in natural form, the factors of the precisions.
-    fn factorise(&self, values: &[f64], s: &mut PosteriorScratch) -> Result<(), Indefinite> {
+    fn factorise(&self, params: &Params, s: &mut PosteriorScratch) -> Result<(), Indefinite> {
         s.means.resize(self.total, self.latents);
-        let (mean, total) = (&self.q_values(values, &s.whitened)[..self.mean.len()], self.total);
+        let (mean, total) = (&self.q_values(params, &s.whitened)[..self.mean.len()], self.total);
         s.means.data_mut().copy_from_slice(mean);
-        if self.form == Form::Covariance {
+        if params.form() == Form::Covariance {
             return Ok(());
         }
         s.factors.resize_with(self.latents, Vec::new);
@@ -84,7 +94,7 @@ impl Variational {
                 factors.resize_with(self.groups.len(), Mat::default);
                 for (group, c) in self.groups.iter().zip(factors) {
                     c.resize(group.order(), group.order());
-                    unpack_lower(group.triangle(values, latent), c.view_mut());
+                    unpack_lower(group.triangle(params, latent), c.view_mut());
                     let sizes = self.block_sizes(group);
                     let factored =
                         pool.with(|_, _, scratch| cholesky_by_blocks(c.view_mut(), &sizes, scratch));
@@ -94,7 +104,7 @@ impl Variational {
                     }
                     // m = C^{-T} C^{-1} theta
                     let rows = &mut mean[group.rows.clone()];
-                    let mut m = linalg::ViewMut::from_column_major_slice_mut(rows, group.order(), 1);
+                    let mut m = linalg::MatMut::from_column_major_slice_mut(rows, group.order(), 1);
                     solve_lower(c.view(), m.as_mut());
                     solve_lower_t(c.view(), m);
                 }
@@ -103,7 +113,7 @@ impl Variational {
     }
 
     /// `kff - |A|^2`, which exact arithmetic keeps above zero.
-    fn base_variances(&self, cov: &[Cov], s: &mut PosteriorScratch) -> VarianceReport {
+    pub(super) fn base_variances(&self, cov: &[Cov], s: &mut PosteriorScratch) -> VarianceReport {
         let images = s.a.cols();
         let mut report = VarianceReport::default();
         s.base.resize(images, 0.0);
@@ -123,25 +133,25 @@ impl Variational {
     }
 
     /// `R_l^T A` or `C_l^{-1} A`, and the squared norms of its columns: any square root of `S_l` will do for variances.
-    fn project_latents(&self, values: &[f64], s: &mut PosteriorScratch) {
+    fn project_latents(&self, params: &Params, s: &mut PosteriorScratch) {
         s.products.resize_with(self.latents, Mat::default);
         s.norms.resize_with(self.latents, Vec::new);
         let (a, pool, factors) = (&s.a, &s.pool, &s.factors);
-        let q = self.q_values(values, &s.whitened);
+        let q = self.q_values(params, &s.whitened);
         s.products.par_iter_mut().zip(&mut s.norms).enumerate().for_each(|(l, (t, norms))| {
             t.resize(self.total, a.cols());
             for (g, group) in self.groups.iter().enumerate() {
                 let (start, order) = (group.rows.start, group.order());
                 let a_rows = a.view().subrows(start, order);
                 let mut t_rows = t.view_mut().subrows_mut(start, order);
-                match self.form {
+                match params.form() {
                     Form::Covariance => pool.with(|panel, _, _| {
                         let triangle = self.q_triangle(q, g, l);
                         for (first, width) in linalg::panels(order) {
                             linalg::unpack_panel(triangle, order, first, width, panel);
                             let out = t_rows.as_mut().subrows_mut(first, width);
                             let a = a_rows.subrows(first, order - first);
-                            gemm(out, Into::Set, 1.0, panel.view().transpose(), a);
+                            gemm(out, Accumulate::Set, 1.0, panel.view().transpose(), a);
                         }
                     }),
                     Form::Natural => {
@@ -170,11 +180,11 @@ impl Variational {
 
     /// `sum_l KL(q(v_l) || N(0, I))`. Must follow [`Variational::marginals`] with the same values. In natural form it
     /// needs the inverse factors, `L Mtot^3 / 3` flops more.
-    pub fn kl(&self, values: &[f64], s: &PosteriorScratch) -> f64 {
-        let q = self.q_values(values, &s.whitened);
+    pub fn kl(&self, params: &Params, s: &PosteriorScratch) -> f64 {
+        let q = self.q_values(params, &s.whitened);
         let per_latent = |l: usize| {
             let mean = norm_squared(s.means.col(l));
-            let groups = (0..self.groups.len()).map(|g| match self.form {
+            let groups = (0..self.groups.len()).map(|g| match params.form() {
                 Form::Covariance => covariance_kl(self.q_triangle(q, g, l), self.groups[g].order()),
                 Form::Natural => natural_kl(&s.factors[l][g], &s.pool),
             });

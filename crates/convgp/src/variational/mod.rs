@@ -12,19 +12,23 @@
 mod forward;
 mod natural;
 mod pullback;
+mod shared;
 mod unwhitened;
 
+pub use crate::params::Form;
 pub use forward::Indefinite;
+pub use shared::Shared;
 
 use crate::likelihood::Marginals;
 use crate::linalg::{CholeskyScratch, Mat};
 use crate::params::{Layout, ParamError, ParamInit, Slot, Transform, packed_column, packed_len};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Mutex;
 
 /// Which posterior covariances between inducing outputs are represented.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Structure {
     /// One dense covariance over all components.
@@ -32,17 +36,27 @@ pub enum Structure {
     Full,
     /// Block diagonal: independent between components (and between responses of one component).
     MeanField,
+    /// One dense covariance for all latents, set by the [closed-form solver](crate::closed_form).
+    Shared,
 }
 
-/// What the stored numbers of `q` are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// Means `m` and lower factors `R` of the covariances: for gradient steps.
-    #[default]
-    Covariance,
-    /// `theta = S^{-1} m` and the lower triangles of the precisions `S^{-1}`: for natural-gradient steps.
-    Natural,
+/// The approximate posterior.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PosteriorSpec {
+    /// Dense, or block diagonal between components.
+    pub structure: Structure,
+    /// Whether `q` is over whitened inducing outputs.
+    pub whiten: bool,
+    /// For a shared covariance: its difference from the prior has this rank, fewer numbers than a triangle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
+}
+
+impl Default for PosteriorSpec {
+    fn default() -> Self {
+        Self { structure: Structure::Full, whiten: true, rank: None }
+    }
 }
 
 /// Rows of the stacked inducing outputs that belong to one response of one component.
@@ -86,7 +100,7 @@ pub struct Variational {
     groups: Vec<Group>,
     mean: Slot,
     whitened: bool,
-    form: Form,
+    shared: Option<Shared>,
 }
 
 impl Variational {
@@ -94,8 +108,7 @@ impl Variational {
     pub fn register(
         latents: usize,
         sizes: &[(usize, usize)],
-        structure: Structure,
-        whitened: bool,
+        posterior: PosteriorSpec,
         layout: &mut Layout,
         values: &mut Vec<f64>,
     ) -> Result<Self, ParamError> {
@@ -109,19 +122,26 @@ impl Variational {
         }
         let mean = ParamInit::array("mean", Transform::Real, vec![0.0; latents * total]);
         let mean = layout.add(values, "q", mean)?;
+        let PosteriorSpec { structure, whiten: whitened, rank } = posterior;
+        let shared = structure == Structure::Shared;
         let ranges = match structure {
-            Structure::Full => std::iter::once(0..total).collect(),
+            Structure::Shared if rank.is_some() => Vec::new(),
+            Structure::Full | Structure::Shared => std::iter::once(0..total).collect(),
             Structure::MeanField => blocks.iter().map(|b| b.rows.clone()).collect::<Vec<_>>(),
         };
         let mut groups = Vec::new();
         for (i, rows) in ranges.iter().cloned().enumerate() {
             let name = if ranges.len() > 1 { format!("factor.{i}") } else { "factor".into() };
             let order = rows.len();
-            let identities = identity_triangles(order, latents);
+            let identities = identity_triangles(order, if shared { 1 } else { latents });
             let init = ParamInit::array(name, Transform::Lower { order }, identities);
             groups.push(Group { rows, slot: layout.add(values, "q", init)? });
         }
-        Ok(Self { latents, total, blocks, groups, mean, whitened, form: Form::Covariance })
+        let shared = match shared {
+            true => Some(Shared::register(total, rank, layout, values)?),
+            false => None,
+        };
+        Ok(Self { latents, total, blocks, groups, mean, whitened, shared })
     }
 
     /// Latent functions `L`.
@@ -148,9 +168,9 @@ impl Variational {
     pub fn whitened(&self) -> bool {
         self.whitened
     }
-    /// What the stored numbers are.
-    pub fn form(&self) -> Form {
-        self.form
+    /// The covariance that all latents share, if they do.
+    pub fn shared(&self) -> Option<Shared> {
+        self.shared
     }
     /// Mean (or natural parameter) of latent `l`.
     pub fn mean<'a>(&self, values: &'a [f64], l: usize) -> &'a [f64] {
@@ -158,8 +178,8 @@ impl Variational {
     }
     /// All numbers of `q`: means, then triangles.
     pub fn slot(&self) -> Slot {
-        let len = self.mean.len() + self.groups.iter().map(|g| g.slot.len()).sum::<usize>();
-        self.mean.with_len(len)
+        let triangles: usize = self.groups.iter().map(|g| g.slot.len()).sum();
+        self.mean.with_len(self.mean.len() + triangles + self.shared.map_or(0, Shared::len))
     }
 
     /// Sizes of the blocks inside a group, so that factorisations can go block by block.
@@ -201,9 +221,10 @@ pub struct PosteriorScratch {
 }
 
 impl PosteriorScratch {
-    /// A square root's projection `T` with `T^T T = A^T S_l A`, valid right after [`Variational::marginals`].
+    /// A square root's projection `T` with `T^T T = A^T S_l A` (for a shared covariance of low rank
+    /// `A^T A - A^T S A`), valid right after [`Variational::marginals`].
     pub(crate) fn product(&self, latent: usize) -> &Mat {
-        &self.products[latent]
+        &self.products[latent.min(self.products.len() - 1)]
     }
 
     /// `A[:, n]^T S_l A[:, n]`: the part of a marginal variance that `q` decides, valid right after [`Variational::marginals`].

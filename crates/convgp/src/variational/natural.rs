@@ -1,9 +1,11 @@
 //! Natural-gradient steps, and the change between the two forms of `q`.
 
-use super::{Form, PosteriorScratch, Variational};
+use super::{Form, Indefinite, PosteriorScratch, Variational};
 use crate::likelihood::Expectations;
-use crate::linalg::{self, CholeskyScratch, Into, Mat, NotPositiveDefinite, cholesky, gemm, pack_lower};
-use crate::params::{Layout, Transform, packed_column, packed_len};
+use crate::linalg::{
+    self, Accumulate, CholeskyScratch, Mat, NotPositiveDefinite, cholesky, gemm, pack_lower,
+};
+use crate::params::{Params, Transform, packed_column, packed_len};
 use rayon::prelude::*;
 
 impl Variational {
@@ -15,8 +17,8 @@ impl Variational {
     /// theta  <- (1 - gamma) theta  + gamma (A gm - 2 A diag(gv) A^T m)
     /// ```
     ///
-    /// With a `reach`, `gv` is taken to be at most `-|gm| / (2 reach)`: the parabola that stands for an image's likelihood
-    /// then has its top no further than `reach` from the present mean, and every precision stays positive definite, for
+    /// With a `trust_radius`, `gv` is taken to be at most `-|gm| / (2 trust_radius)`: the parabola that stands for an image's likelihood
+    /// then has its top no further than `trust_radius` from the present mean, and every precision stays positive definite, for
     /// any likelihood. Where the means come to rest does not depend on it. Infinity only takes positive `gv` for zero.
     ///
     /// In block-diagonal structure the products are cut to the diagonal blocks.
@@ -25,21 +27,21 @@ impl Variational {
     pub fn natural_step(
         &self,
         gamma: f64,
-        reach: Option<f64>,
+        trust_radius: Option<f64>,
         expect: &Expectations,
         s: &PosteriorScratch,
-        values: &mut [f64],
+        params: &mut Params,
     ) {
-        debug_assert!(self.form == Form::Natural && self.whitened);
+        debug_assert!(params.form() == Form::Natural && self.whitened);
         let (latents, total, images) = (self.latents, self.total, s.a.cols());
-        let slot = self.slot().of_mut(values);
+        let slot = self.slot().of_mut(params);
         let (thetas, triangles) = slot.split_at_mut(self.mean.len());
         let triangles = self.split_by_latent(triangles);
         let (a, means, pool) = (&s.a, &s.means, &s.pool);
         thetas.par_chunks_mut(total).zip(triangles).enumerate().for_each(|(l, (theta, mut triangles))| {
             let gv = |n: usize| {
                 let (gm, gv) = (expect.mean_bar[n * latents + l], expect.var_bar[n * latents + l]);
-                reach.map_or(gv, |reach| gv.min(-0.5 * gm.abs() / reach))
+                trust_radius.map_or(gv, |trust_radius| gv.min(-0.5 * gm.abs() / trust_radius))
             };
             for (group, precision) in self.groups.iter().zip(&mut triangles) {
                 let (start, order) = (group.rows.start, group.order());
@@ -60,7 +62,7 @@ impl Variational {
                         panel.resize(order - first, width);
                         let weighted = weighted.view().subrows(first, order - first);
                         let a = a.view().subrows(start + first, width);
-                        gemm(panel.view_mut(), Into::Set, gamma, weighted, a.transpose());
+                        gemm(panel.view_mut(), Accumulate::Set, gamma, weighted, a.transpose());
                         for k in 0..width {
                             let out = &mut precision[linalg::packed_range(order, first + k)];
                             let new = &panel.col(k)[k..];
@@ -80,13 +82,13 @@ impl Variational {
     ///
     /// To a likelihood that ignores a common level this changes nothing, and `q` comes nearer to the prior. Natural
     /// steps hardly do it themselves: each latent believes the data to hold it where it is.
-    pub(crate) fn remove_common_mean(&self, s: &PosteriorScratch, values: &mut [f64]) {
-        debug_assert!(self.form == Form::Natural && self.whitened);
+    pub(crate) fn center_latents(&self, s: &PosteriorScratch, params: &mut Params) {
+        debug_assert!(params.form() == Form::Natural && self.whitened);
         let mut common = vec![0.0; self.total];
         for l in 0..self.latents {
             common.iter_mut().zip(s.means.col(l)).for_each(|(c, m)| *c += m / self.latents as f64);
         }
-        let slot = self.slot().of_mut(values);
+        let slot = self.slot().of_mut(params);
         let (thetas, triangles) = slot.split_at_mut(self.mean.len());
         let triangles = self.split_by_latent(triangles);
         thetas.par_chunks_mut(self.total).zip(triangles).for_each(|(theta, triangles)| {
@@ -97,46 +99,44 @@ impl Variational {
     }
 
     /// Rewrites the stored numbers in the other form. Natural parameters are moved by natural steps only, so the
-    /// layout marks them as not trainable.
-    pub fn set_form(
-        &mut self,
-        form: Form,
-        layout: &mut Layout,
-        values: &mut [f64],
-    ) -> Result<(), NotPositiveDefinite> {
-        if form == self.form {
+    /// layout marks them as not trainable. The error names the first latent that cannot be rewritten.
+    pub fn set_form(&self, form: Form, params: &mut Params) -> Result<(), Indefinite> {
+        if form == params.form() {
             return Ok(());
         }
         let total = self.total;
-        let slot = self.slot().of_mut(values);
+        let slot = self.slot().of_mut(params);
         let (means, triangles) = slot.split_at_mut(self.mean.len());
         let triangles = self.split_by_latent(triangles);
-        means.par_chunks_mut(total).zip(triangles).try_for_each(
-            |(mean, mut triangles)| -> Result<(), NotPositiveDefinite> {
-                for (group, packed) in self.groups.iter().zip(&mut triangles) {
-                    let mean = &mut mean[group.rows.clone()];
-                    match form {
-                        Form::Natural => to_natural(group.order(), mean, packed),
-                        Form::Covariance => to_covariance(group.order(), mean, packed)?,
+        let rewrite = |(latent, (mean, mut triangles)): (usize, (&mut [f64], Vec<&mut [f64]>))| {
+            for (group, packed) in self.groups.iter().zip(&mut triangles) {
+                let mean = &mut mean[group.rows.clone()];
+                match form {
+                    Form::Natural => to_natural(group.order(), mean, packed),
+                    Form::Covariance => {
+                        to_covariance(group.order(), mean, packed).map_err(|_| Indefinite { latent })?;
                     }
                 }
-                Ok(())
-            },
-        )?;
-        self.assume_form(form, layout);
+            }
+            Ok(())
+        };
+        let latents = means.par_chunks_mut(total).zip(triangles).enumerate().map(rewrite);
+        latents.collect::<Vec<_>>().into_iter().collect::<Result<(), Indefinite>>()?;
+        self.assume_form(form, params);
         Ok(())
     }
 
     /// Says which form the stored numbers are in, without rewriting them: for numbers that were saved in that form.
-    pub(crate) fn assume_form(&mut self, form: Form, layout: &mut Layout) {
-        self.form = form;
+    pub(crate) fn assume_form(&self, form: Form, params: &mut Params) {
         let natural = form == Form::Natural;
-        layout.set_form("q.mean", Transform::Real, !natural);
-        for (i, group) in self.groups.iter().enumerate() {
-            let name = if self.groups.len() > 1 { format!("q.factor.{i}") } else { "q.factor".into() };
-            let lower = Transform::Lower { order: group.order() };
-            layout.set_form(&name, if natural { Transform::Real } else { lower }, !natural);
-        }
+        params.assume_form(form, |layout| {
+            layout.set_form("q.mean", Transform::Real, !natural);
+            for (i, group) in self.groups.iter().enumerate() {
+                let name = if self.groups.len() > 1 { format!("q.factor.{i}") } else { "q.factor".into() };
+                let lower = Transform::Lower { order: group.order() };
+                layout.set_form(&name, if natural { Transform::Real } else { lower }, !natural);
+            }
+        });
     }
 }
 
@@ -153,7 +153,7 @@ fn subtract_product(packed: &[f64], x: &[f64], y: &mut [f64]) {
 fn to_natural(order: usize, mean: &mut [f64], packed: &mut [f64]) {
     let mut r = Mat::zeros(order, order);
     linalg::unpack_lower(packed, r.view_mut());
-    let mut m = linalg::ViewMut::from_column_major_slice_mut(mean, order, 1);
+    let mut m = linalg::MatMut::from_column_major_slice_mut(mean, order, 1);
     linalg::solve_lower(r.view(), m.as_mut());
     linalg::solve_lower_t(r.view(), m);
     let (mut inverse, mut precision) = (Mat::zeros(order, order), Mat::zeros(order, order));
@@ -168,7 +168,7 @@ fn to_covariance(order: usize, mean: &mut [f64], packed: &mut [f64]) -> Result<(
     let mut c = Mat::zeros(order, order);
     linalg::unpack_lower(packed, c.view_mut());
     cholesky(c.view_mut(), scratch)?;
-    let mut m = linalg::ViewMut::from_column_major_slice_mut(mean, order, 1);
+    let mut m = linalg::MatMut::from_column_major_slice_mut(mean, order, 1);
     linalg::solve_lower(c.view(), m.as_mut());
     linalg::solve_lower_t(c.view(), m);
     let (mut inverse, mut covariance) = (Mat::zeros(order, order), Mat::zeros(order, order));
@@ -179,4 +179,27 @@ fn to_covariance(order: usize, mean: &mut [f64], packed: &mut [f64]) -> Result<(
     debug_assert_eq!(packed.len(), packed_len(order));
     debug_assert!((0..order).all(|j| packed[packed_column(order, j)] > 0.0));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::PosteriorSpec;
+    use crate::params::Layout;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_error_names_the_first_latent_whose_precision_is_indefinite() {
+        let (mut layout, mut values) = (Layout::default(), Vec::new());
+        let q =
+            Variational::register(4, &[(3, 1)], PosteriorSpec::default(), &mut layout, &mut values).unwrap();
+        let mut params = Params::new(Arc::new(layout), values);
+        q.set_form(Form::Natural, &mut params).unwrap();
+        let triangles = q.groups()[0].slot.of_mut(&mut params);
+        for latent in [3, 2] {
+            triangles[latent * packed_len(3)] = -1.0;
+        }
+        let error = q.set_form(Form::Covariance, &mut params).unwrap_err();
+        assert_eq!(error, Indefinite { latent: 2 });
+    }
 }

@@ -3,8 +3,8 @@
 use super::{Form, PosteriorScratch, Variational};
 use crate::cov::Cov;
 use crate::likelihood::Expectations;
-use crate::linalg::{self, Into, Mat, View, cholesky_pullback, gemm};
-use crate::params::packed_len;
+use crate::linalg::{self, Accumulate, Mat, MatRef, cholesky_pullback, gemm};
+use crate::params::{Params, packed_len};
 use rayon::prelude::*;
 
 impl Variational {
@@ -24,7 +24,7 @@ impl Variational {
     #[allow(clippy::too_many_arguments)] // forward's inputs, and one buffer per output
     pub fn pullback(
         &self,
-        values: &[f64],
+        params: &Params,
         chol: &[Mat],
         expect: &Expectations,
         s: &mut PosteriorScratch,
@@ -32,11 +32,11 @@ impl Variational {
         kuu_bar: &mut [Mat],
         grad: &mut [f64],
     ) {
-        let q_bar: &mut [f64] = match self.form {
+        let q_bar: &mut [f64] = match params.form() {
             Form::Covariance => self.slot().of_mut(grad),
             Form::Natural => &mut [],
         };
-        self.pull_latents(values, expect, s, q_bar);
+        self.pull_latents(params, expect, s, q_bar);
         self.sum_a_bar(expect, s);
         for (c, phi) in kuu_bar.iter_mut().enumerate() {
             let m = chol[c].rows();
@@ -61,20 +61,20 @@ impl Variational {
     /// Gradient in `q` (covariance form), and `products[l] <- 2 S_l A diag(gv_l)`.
     fn pull_latents(
         &self,
-        values: &[f64],
+        params: &Params,
         expect: &Expectations,
         s: &mut PosteriorScratch,
         q_bar: &mut [f64],
     ) {
         let (latents, total) = (self.latents, self.total);
         let (a, means, pool, factors) = (&s.a, &s.means, &s.pool, &s.factors);
-        let q = self.q_values(values, &s.whitened);
+        let q = self.q_values(params, &s.whitened);
         let images = a.cols();
-        if self.form == Form::Covariance {
-            let gm = View::from_column_major_slice(&expect.mean_bar, latents, images);
+        if params.form() == Form::Covariance {
+            let gm = MatRef::from_column_major_slice(&expect.mean_bar, latents, images);
             let bar =
-                linalg::ViewMut::from_column_major_slice_mut(&mut q_bar[..self.mean.len()], total, latents);
-            gemm(bar, Into::Set, 1.0, a.view(), gm.transpose());
+                linalg::MatMut::from_column_major_slice_mut(&mut q_bar[..self.mean.len()], total, latents);
+            gemm(bar, Accumulate::Set, 1.0, a.view(), gm.transpose());
             q_bar[..self.mean.len()].iter_mut().zip(means.data()).for_each(|(b, m)| *b -= m);
         }
         let triangles_start = self.mean.len().min(q_bar.len());
@@ -87,7 +87,7 @@ impl Variational {
             for (g, group) in self.groups.iter().enumerate() {
                 let (start, order) = (group.rows.start, group.order());
                 let mut u = t.view_mut().subrows_mut(start, order);
-                if self.form == Form::Natural {
+                if params.form() == Form::Natural {
                     linalg::solve_lower_t(factors[l][g].view(), u.as_mut());
                     for n in 0..images {
                         t.col_mut(n)[group.rows.clone()].iter_mut().for_each(|t| *t *= 2.0);
@@ -103,8 +103,8 @@ impl Variational {
                         let (below, u) = (order - first, u.as_ref().subrows(first, width));
                         linalg::unpack_panel(triangle, order, first, width, panel);
                         let out = product.view_mut().subrows_mut(first, below);
-                        gemm(out, Into::Add, 2.0, panel.view(), u);
-                        gemm(panel.view_mut(), Into::Set, 2.0, a.subrows(first, below), u.transpose());
+                        gemm(out, Accumulate::Add, 2.0, panel.view(), u);
+                        gemm(panel.view_mut(), Accumulate::Set, 2.0, a.subrows(first, below), u.transpose());
                         write_factor_bar(panel, first, triangle, order, bars[g]);
                     }
                     u.copy_from(product.view());
@@ -133,8 +133,8 @@ impl Variational {
     fn sum_a_bar(&self, expect: &Expectations, s: &mut PosteriorScratch) {
         let (latents, total, images) = (self.latents, self.total, s.a.cols());
         s.a_bar.resize(total, images);
-        let gm = View::from_column_major_slice(&expect.mean_bar, latents, images);
-        gemm(s.a_bar.view_mut(), Into::Set, 1.0, s.means.view(), gm);
+        let gm = MatRef::from_column_major_slice(&expect.mean_bar, latents, images);
+        gemm(s.a_bar.view_mut(), Accumulate::Set, 1.0, s.means.view(), gm);
         let (a, products, clamped) = (&s.a, &s.products, &s.clamped);
         s.a_bar.data_mut().par_chunks_mut(total).enumerate().for_each(|(n, bar)| {
             for product in products {
@@ -182,13 +182,13 @@ fn write_factor_bar(panel: &Mat, first: usize, triangle: &[f64], order: usize, b
 }
 
 /// Lower triangle of `dst += a b^T`, by column chunks shared between threads.
-fn par_gemm_lower(dst: &mut Mat, a: View<'_>, b: View<'_>) {
+fn par_gemm_lower(dst: &mut Mat, a: MatRef<'_>, b: MatRef<'_>) {
     const COLUMNS: usize = 64;
     let n = dst.rows();
     dst.data_mut().par_chunks_mut(n * COLUMNS).enumerate().for_each(|(chunk, columns)| {
         let (start, width) = (chunk * COLUMNS, columns.len() / n);
-        let out = linalg::ViewMut::from_column_major_slice_mut(columns, n, width);
+        let out = linalg::MatMut::from_column_major_slice_mut(columns, n, width);
         let out = out.subrows_mut(start, n - start);
-        gemm(out, Into::Add, 1.0, a.subrows(start, n - start), b.subrows(start, width).transpose());
+        gemm(out, Accumulate::Add, 1.0, a.subrows(start, n - start), b.subrows(start, width).transpose());
     });
 }

@@ -1,7 +1,7 @@
 //! A posterior stored over `u` itself: `m_v = L^{-1} m_u`, `R_v = L^{-1} R_u`, and the pullback of that change.
 
 use super::{PosteriorScratch, Variational};
-use crate::linalg::{self, Into, Mat, View, gemm_lower};
+use crate::linalg::{self, Accumulate, Mat, MatRef, gemm_lower};
 use crate::params::packed_len;
 
 impl Variational {
@@ -24,15 +24,15 @@ impl Variational {
         let mut q = q_v.to_vec();
         self.change_of_basis(chol, &mut q, |l, mut rhs| {
             let copy = rhs.as_ref().to_owned();
-            linalg::mul_lower(rhs.as_mut(), Into::Set, 1.0, l, copy.as_ref());
+            linalg::mul_lower(rhs.as_mut(), Accumulate::Set, 1.0, l, copy.as_ref());
         });
         q
     }
 
     /// Applies `op(L_c, rows of block c)` to means and factors of an array laid out like [`Variational::slot`].
-    fn change_of_basis(&self, chol: &[Mat], q: &mut [f64], op: impl Fn(View<'_>, linalg::ViewMut<'_>)) {
+    fn change_of_basis(&self, chol: &[Mat], q: &mut [f64], op: impl Fn(MatRef<'_>, linalg::MatMut<'_>)) {
         let (means, triangles) = q.split_at_mut(self.mean.len());
-        let mut means = linalg::ViewMut::from_column_major_slice_mut(means, self.total, self.latents);
+        let mut means = linalg::MatMut::from_column_major_slice_mut(means, self.total, self.latents);
         for b in &self.blocks {
             op(chol[b.component].view(), means.as_mut().subrows_mut(b.rows.start, b.rows.len()));
         }
@@ -61,13 +61,19 @@ impl Variational {
         q_bar: &mut [f64],
         phi: &mut [Mat],
     ) {
-        let mean_bar = View::from_column_major_slice(&q_bar[..self.mean.len()], self.total, self.latents);
+        let mean_bar = MatRef::from_column_major_slice(&q_bar[..self.mean.len()], self.total, self.latents);
         for b in &self.blocks {
-            let rows = |m: View<'_>| -> Mat {
+            let rows = |m: MatRef<'_>| -> Mat {
                 Mat::from_fn(b.rows.len(), m.ncols(), |i, j| m[(b.rows.start + i, j)])
             };
             let (bar, value) = (rows(mean_bar), rows(s.means.view()));
-            gemm_lower(phi[b.component].view_mut(), Into::Add, 1.0, bar.view(), value.view().transpose());
+            gemm_lower(
+                phi[b.component].view_mut(),
+                Accumulate::Add,
+                1.0,
+                bar.view(),
+                value.view().transpose(),
+            );
         }
         for (g, group) in self.groups.iter().enumerate() {
             let order = group.order();
@@ -80,7 +86,7 @@ impl Variational {
                     let value = value.view().subrows(first, size).transpose();
                     gemm_lower(
                         phi[b.component].view_mut(),
-                        Into::Add,
+                        Accumulate::Add,
                         1.0,
                         bar.view().subrows(first, size),
                         value,

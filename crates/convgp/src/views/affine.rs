@@ -52,7 +52,11 @@ impl Affine {
     }
     /// Moves the picture down and to the right by whole pixels.
     pub fn translation(down: isize, right: isize) -> Self {
-        let shift = [-(down as f64), -(right as f64)];
+        Self::moved(down as f64, right as f64)
+    }
+    /// Moves the picture down and to the right.
+    pub fn moved(down: f64, right: f64) -> Self {
+        let shift = [-down, -right];
         Self { shift, ..Self::linear(format!("shift {down} {right}"), [[1.0, 0.0], [0.0, 1.0]]) }
     }
 

@@ -3,6 +3,7 @@
 use super::{GeometryError, Layout, Views};
 use crate::data::ImageShape;
 use crate::linalg::dot;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ const SPREAD: f64 = 0.3;
 
 /// What to look at instead of pixels `x`: `0.3 d / sqrt(G mean(d^2) + floor^2)` with `d = x - G mean(x)`, where means are
 /// over channels and `G` is a Gaussian blur that knows where the image ends. Light and shade are gone, colours stay.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Contrast {
     /// Standard deviation of the blur, in pixels.
@@ -194,7 +195,7 @@ mod tests {
 
     fn contrasted(shape: (usize, usize, usize), contrast: Contrast) -> Result<Contrasted, GeometryError> {
         let shape = ImageShape::new(shape.0, shape.1, shape.2).unwrap();
-        let windows = Windows::new(shape, (2, 3), (1, 2), Channels::All).unwrap().located();
+        let windows = Windows::new(shape, (2, 3), (1, 2), Channels::All).unwrap().location_aware();
         Contrasted::new(Arc::new(windows), contrast)
     }
 

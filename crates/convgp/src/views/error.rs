@@ -40,6 +40,16 @@ pub enum GeometryError {
     NotAPermutation { position: usize, source_index: usize, count: usize },
     #[error("`contrast.{field}` is {value}; it must be a positive number")]
     BadContrast { field: &'static str, value: f64 },
+    #[error("`augmentation.{field}` is {value}; it must be zero or a positive number")]
+    BadAugmentation { field: &'static str, value: f64 },
+    #[error("`transform.{field}` is {value}; it must be a positive number")]
+    BadTransform { field: &'static str, value: f64 },
+    #[error(
+        "whitening of patches is fitted on training images, and there are none; give images, or leave `transform.whiten` out"
+    )]
+    WhiteningWithoutImages,
+    #[error("whitening is for patches of {found} numbers, these have {len}")]
+    WhiteningSize { len: usize, found: usize },
     #[error("an orbit needs at least one map; give the identity if the image itself is meant")]
     EmptyOrbit,
     #[error("map {index} of the orbit is for {found} images, the windows are for {expected}")]

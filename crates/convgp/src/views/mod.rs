@@ -1,11 +1,12 @@
 //! Views of an image: what the patch response `g` looks at.
 //!
 //! `f(x) = sum_p w_p g(x[p])`: an image `x` of `D` numbers has `P` views `x[p]` of `E` numbers each. A view is a map of
-//! the pixels, mostly a linear one, with constants (its own coordinates) appended when it is *located*.
+//! the pixels, mostly a linear one, with constants (its own coordinates) appended when it is *location-aware*.
 //!
 //! - [`Windows`]: patches on a grid; the whole image and single pixels are the largest and the smallest window.
 //! - [`Orbit`]: windows of every transformed image, the transformations being [`ImageMap`]s.
 //! - [`Contrasted`]: either of them, of an image's local contrast.
+//! - [`Transformed`]: any of them, every patch normalised by itself.
 //! - [`ViewSpec`]: the same, as written in a model file.
 //! - [`check_views`]: the contract every implementation is tested with.
 //!
@@ -16,6 +17,7 @@
 //! [`Layout`]. Elements of a view are row-major with the channel fastest, coordinates last.
 
 mod affine;
+mod augment;
 mod contract;
 mod contrast;
 mod error;
@@ -23,9 +25,11 @@ mod maps;
 mod orbit;
 mod sets;
 mod spec;
+mod transform;
 mod windows;
 
 pub use affine::Affine;
+pub use augment::Augmentation;
 pub use contract::check_views;
 pub use contrast::{Contrast, Contrasted};
 pub use error::GeometryError;
@@ -33,11 +37,12 @@ pub use maps::ImageMap;
 pub use orbit::Orbit;
 pub use sets::{MapSet, compose_sets};
 pub use spec::{ChannelSpec, Pair, ViewSpec};
+pub use transform::{PatchTransform, Transformed, Whitening};
 pub use windows::{Channels, Windows};
 
 use crate::data::ImageShape;
 
-/// `P` views of an image, each of `E` numbers: a map of the pixels, then the coordinates of located views.
+/// `P` views of an image, each of `E` numbers: a map of the pixels, then the coordinates of location-aware views.
 ///
 /// A new kind of views is an implementation of this trait; [`check_views`] tests it.
 pub trait Views: std::fmt::Debug + Send + Sync {
@@ -55,7 +60,7 @@ pub trait Views: std::fmt::Debug + Send + Sync {
         self.len() == 0
     }
 
-    /// Trailing numbers of every view that do not depend on the image: 2 for a located view (row and column), else 0.
+    /// Trailing numbers of every view that do not depend on the image: 2 for a location-aware view (row and column), else 0.
     fn coordinates(&self) -> usize {
         0
     }
@@ -69,6 +74,17 @@ pub trait Views: std::fmt::Debug + Send + Sync {
     /// Whether the map of the pixels is linear, as it is unless views are normalised.
     fn is_linear(&self) -> bool {
         true
+    }
+
+    /// Which views of an image say nothing because their pixels are all alike; none, unless patches are transformed.
+    fn blank(&self, image: &[f64]) -> Vec<bool> {
+        let _ = image;
+        vec![false; self.count()]
+    }
+
+    /// These views when their patches are transformed, whose whitening belongs to a model's numbers.
+    fn transformed(&self) -> Option<&Transformed> {
+        None
     }
 
     /// How the views lie on the image, to paint one number per view.

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn maps_are_slowest_and_coordinates_are_the_mapped_ones() {
-        let windows = Windows::new(shape(), (2, 3), (1, 2), Channels::Pooled).unwrap().located();
+        let windows = Windows::new(shape(), (2, 3), (1, 2), Channels::Pooled).unwrap().location_aware();
         let affines = [Affine::identity(), Affine::flip_horizontal(), Affine::rotation(12.0)];
         let orbit = Orbit::new(maps(&affines), windows.clone()).unwrap();
         check_views(&orbit, 2).unwrap();

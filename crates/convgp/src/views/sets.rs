@@ -1,5 +1,6 @@
 //! Sets of image maps by name, and their products.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Affine, GeometryError, ImageMap};
@@ -7,7 +8,7 @@ use crate::data::ImageShape;
 
 /// A set of transformations, always with the identity first. In TOML a name or a table of one entry:
 /// `"flip-horizontal"`, `{ rotations = [-10.0, 10.0] }`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MapSet {
     /// Left-right mirror image.

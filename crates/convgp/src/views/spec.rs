@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Channels, Contrast, Contrasted, GeometryError, MapSet, Orbit, Views, Windows, compose_sets};
+use super::{
+    Channels, Contrast, Contrasted, GeometryError, MapSet, Orbit, PatchTransform, Transformed, Views,
+    Whitening, Windows, compose_sets,
+};
 use crate::data::ImageShape;
 
 /// What a component looks at; becomes [`Views`] once the image shape is known.
@@ -21,7 +25,7 @@ use crate::data::ImageShape;
 /// assert_eq!(views[0].count(), 2 * 9 * 24 * 24);
 /// # Ok::<(), convgp::views::GeometryError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ViewSpec {
     /// The whole image, or its orbit.
@@ -46,19 +50,22 @@ pub enum ViewSpec {
         #[serde(default)]
         channels: ChannelSpec,
         /// Whether row and column of the top-left corner are appended to each patch.
-        #[serde(default)]
-        located: bool,
+        #[serde(default, alias = "located")]
+        location_aware: bool,
         /// Sets of maps, of which all products are taken; see [`compose_sets`].
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         orbit: Vec<MapSet>,
         /// Look at local contrast instead of pixels.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         contrast: Option<Contrast>,
+        /// What is done to every patch by itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        transform: Option<PatchTransform>,
     },
 }
 
 /// Rows and columns: `3` for both, or `[3, 5]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a whole number or [rows, columns]")]
 pub enum Pair {
     /// The same number twice.
@@ -83,7 +90,7 @@ impl From<Pair> for (usize, usize) {
 }
 
 /// How patches treat colour: a name, or the number of the only channel.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", expecting = "expected \"pooled\", \"all\", \"each\" or a channel number")]
 pub enum ChannelSpec {
     /// Patches of all channels in one set, see [`Channels::Pooled`].
@@ -112,18 +119,28 @@ impl ChannelSpec {
 impl ViewSpec {
     /// The views of images of this shape: one set, or one per channel for [`ChannelSpec::Each`].
     pub fn build(&self, shape: ImageShape) -> Result<Vec<Arc<dyn Views>>, GeometryError> {
+        self.build_with(shape, &mut |_| Err(GeometryError::WhiteningWithoutImages))
+    }
+
+    /// The same, with whitening from `fit` for views that want it.
+    pub fn build_with(
+        &self,
+        shape: ImageShape,
+        fit: &mut dyn FnMut(&Transformed) -> Result<Whitening, GeometryError>,
+    ) -> Result<Vec<Arc<dyn Views>>, GeometryError> {
         match self {
             ViewSpec::Image { orbit, contrast } => {
                 Ok(vec![with_contrast(*contrast, with_orbit(orbit, Windows::image(shape))?)?])
             }
             ViewSpec::Pixels {} => Ok(vec![Arc::new(Windows::pixels(shape))]),
-            ViewSpec::Patches { patch, stride, channels, located, orbit, contrast } => {
-                let set = |channels| {
+            ViewSpec::Patches { patch, stride, channels, location_aware, orbit, contrast, transform } => {
+                let mut set = |channels| {
                     let windows = Windows::new(shape, (*patch).into(), (*stride).into(), channels)?;
-                    let windows = if *located { windows.located() } else { windows };
-                    with_contrast(*contrast, with_orbit(orbit, windows)?)
+                    let windows = if *location_aware { windows.location_aware() } else { windows };
+                    let views = with_contrast(*contrast, with_orbit(orbit, windows)?)?;
+                    with_transform(*transform, views, fit)
                 };
-                channels.channels(shape).into_iter().map(set).collect()
+                channels.channels(shape).into_iter().map(&mut set).collect()
             }
         }
     }
@@ -147,6 +164,21 @@ fn with_contrast(contrast: Option<Contrast>, views: Arc<dyn Views>) -> Result<Ar
         Some(contrast) => Ok(Arc::new(Contrasted::new(views, contrast)?)),
         None => Ok(views),
     }
+}
+
+/// The views with their patches transformed if that is asked for.
+fn with_transform(
+    transform: Option<PatchTransform>,
+    views: Arc<dyn Views>,
+    fit: &mut dyn FnMut(&Transformed) -> Result<Whitening, GeometryError>,
+) -> Result<Arc<dyn Views>, GeometryError> {
+    let Some(transform) = transform else { return Ok(views) };
+    let views = Transformed::new(views, transform)?;
+    if !views.wants_whitening() {
+        return Ok(Arc::new(views));
+    }
+    let whitening = fit(&views)?;
+    Ok(Arc::new(views.whitened(whitening)?))
 }
 
 #[cfg(test)]
@@ -176,7 +208,8 @@ mod tests {
         assert_eq!(sizes(&parse("type = 'image'")), [(1, 108)]);
         assert_eq!(sizes(&parse("type = 'pixels'")), [(108, 1)]);
         assert_eq!(patches(""), [(60, 6)]);
-        assert_eq!(patches("channels = 'all'\nlocated = true"), [(20, 20)]);
+        assert_eq!(patches("channels = 'all'\nlocation_aware = true"), [(20, 20)]);
+        assert_eq!(patches("located = true"), patches("location_aware = true"), "the former name");
         assert_eq!(patches("channels = 'each'"), [(20, 6); 3]);
         assert_eq!(patches("channels = 2\nstride = 2"), [(6, 6)]);
         assert_eq!(patches("channels = 'each'\norbit = ['flip-horizontal']\ncontrast = {}"), [(40, 6); 3]);
@@ -208,9 +241,10 @@ mod tests {
                 patch: Pair::Each([5, 4]),
                 stride: Pair::Both(2),
                 channels: ChannelSpec::Only(1),
-                located: true,
+                location_aware: true,
                 orbit,
                 contrast: Some(Contrast { radius: 1.5, floor: 0.1 }),
+                transform: Some(PatchTransform { contrast: None, whiten: Some(0.1), unit: Some(1.0) }),
             },
         ] {
             assert_eq!(parse(&toml::to_string(&spec).unwrap()), spec);

@@ -34,7 +34,7 @@ pub struct Windows {
     patch: (usize, usize),
     stride: (usize, usize),
     channels: Channels,
-    located: bool,
+    location_aware: bool,
     grid: (usize, usize),
     bases: Vec<usize>,
     offsets: Vec<usize>,
@@ -98,13 +98,13 @@ impl Windows {
                 offsets.extend(inner.clone().map(|channel| at(row, col, channel)));
             }
         }
-        Self { shape, patch, stride, channels, located: false, grid, bases, offsets }
+        Self { shape, patch, stride, channels, location_aware: false, grid, bases, offsets }
     }
 
     /// The same windows with row and column of the top-left corner, in pixels, appended to every view.
     #[must_use]
-    pub fn located(mut self) -> Self {
-        self.located = true;
+    pub fn location_aware(mut self) -> Self {
+        self.location_aware = true;
         self
     }
 
@@ -137,8 +137,8 @@ impl Windows {
         self.channels
     }
     /// Whether coordinates are appended.
-    pub fn is_located(&self) -> bool {
-        self.located
+    pub fn is_location_aware(&self) -> bool {
+        self.location_aware
     }
     /// Pixel row and column of the top-left corner of view `p`.
     pub fn corner(&self, p: usize) -> (usize, usize) {
@@ -158,7 +158,7 @@ impl Views for Windows {
         self.offsets.len() + self.coordinates()
     }
     fn coordinates(&self) -> usize {
-        if self.located { 2 } else { 0 }
+        if self.location_aware { 2 } else { 0 }
     }
 
     fn write(&self, image: &[f64], out: &mut [f64]) {
@@ -167,7 +167,7 @@ impl Views for Windows {
             for (value, &offset) in pixels.iter_mut().zip(&self.offsets) {
                 *value = image[base + offset];
             }
-            if self.located {
+            if self.location_aware {
                 let (row, col) = self.corner(p);
                 coordinates.copy_from_slice(&[row as f64, col as f64]);
             }
@@ -265,10 +265,10 @@ mod tests {
     }
 
     #[test]
-    fn located_views_end_with_their_corner() {
+    fn location_aware_views_end_with_their_corner() {
         for channels in [Channels::Pooled, Channels::All, Channels::Only(1)] {
             let plain = Windows::new(colour(), (2, 2), (2, 3), channels).unwrap();
-            let located = plain.clone().located();
+            let located = plain.clone().location_aware();
             assert_eq!((located.len(), located.coordinates()), (plain.len() + 2, 2));
             for (p, (a, b)) in views_of(&plain).iter().zip(views_of(&located)).enumerate() {
                 let cell = p % 4;

@@ -5,14 +5,14 @@
 use convgp::data::{Batch, Dataset, ImageShape, Images, Pixels, Targets};
 use convgp::likelihood::LikelihoodSpec;
 use convgp::linalg::{CholeskyScratch, Mat, cholesky, dot, solve_lower};
-use convgp::params::{Transform, packed_column, packed_len};
+use convgp::params::{Params, Transform, packed_column, packed_len};
 use convgp::rng::Rng;
 use convgp::{Model, ModelSpec};
 
 /// A model at a point that is not special, with data.
 pub struct Setup {
     pub model: Model,
-    pub values: Vec<f64>,
+    pub values: Params,
     pub data: Dataset,
 }
 
@@ -44,6 +44,7 @@ pub fn random_targets(likelihood: &LikelihoodSpec, count: usize, rng: &mut Rng) 
         Targets::classes((0..count).map(|_| rng.below(classes) as u32).collect(), classes).unwrap()
     };
     match likelihood {
+        LikelihoodSpec::Labels { .. } => panic!("for the closed-form solver"),
         LikelihoodSpec::Gaussian { .. } => Targets::real((0..count).map(|_| rng.normal()).collect()).unwrap(),
         LikelihoodSpec::Probit { .. } | LikelihoodSpec::Logit {} => labels(2),
         LikelihoodSpec::RobustMax { classes, .. } | LikelihoodSpec::Softmax { classes, .. } => {

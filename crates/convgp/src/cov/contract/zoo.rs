@@ -1,9 +1,9 @@
 //! The zoo: small components that differ in everything an engine has to get right.
 
-use crate::component::{Component, ComponentParts};
+use crate::component::Weights;
+use crate::component::{Component, ComponentParts, ImageNorm, Pooling};
 use crate::data::{Batch, ImageShape, Images, Pixels};
 use crate::kernel::{Dims, Kernel, KernelError, KernelSpec, Product, ViewDims};
-use crate::model::Weights;
 use crate::params::{Layout, ParamInit, Transform};
 use crate::rng::Rng;
 use crate::views::{ViewSpec, Views};
@@ -32,6 +32,7 @@ struct Recipe {
     kernel: &'static str,
     location: &'static str,
     weights: Weights,
+    pooling: Option<[usize; 2]>,
     normalise: bool,
     white: bool,
     inducing: usize,
@@ -59,6 +60,7 @@ impl Recipe {
             kernel,
             location: "",
             weights: Weights::Learned,
+            pooling: None,
             normalise: false,
             white: false,
             inducing: 4,
@@ -132,6 +134,11 @@ fn recipes() -> Vec<Recipe> {
         Recipe { pixels: Look::Sparse, ..new("patches under shears and shifts", "type = 'patches'\npatch = [3, 3]\nstride = 2\norbit = [{ shears = [0.2] }, { shifts = 1 }]", RBF) },
         Recipe { location: MATERN32, ..new("located patches under rotations", "type = 'patches'\npatch = [3, 3]\nstride = 2\nlocated = true\norbit = [{ rotations = [15.0] }]", RBF) },
         Recipe { weights: Weights::PerPlane, location: MATERN32, ..new("located patches under shears, a weight for each", "type = 'patches'\npatch = [3, 3]\nstride = 2\nlocated = true\norbit = [{ shears = [-0.3, 0.3] }]", RBF) },
+        Recipe { weights: Weights::Ones, pooling: Some([2, 3]), ..new("pooled patches", "type = 'patches'\npatch = [3, 2]", RBF) },
+        Recipe { shape: [9, 8, 1], weights: Weights::Ones, pooling: Some([3, 2]), inducing: 19, pixels: Look::Sparse, ..new("pooled sparse patches of unit length", "type = 'patches'\npatch = [2, 2]\ntransform = { contrast = 0.1, unit = 0.5 }", RBF) },
+        Recipe { shape: colour, pooling: Some([2, 2]), ..new("pooled colour patches, weighted", "type = 'patches'\npatch = [2, 3]\nchannels = 'all'", RBF) },
+        Recipe { shape: colour, weights: Weights::Ones, pooling: Some([2, 1]), ..new("pooled patches of every channel under flips", "type = 'patches'\npatch = [2, 3]\nchannels = 'each'\norbit = ['flip-horizontal']", "type = 'sum'\nterms = [{ type = 'rbf', lengthscale = 1.3 }, { type = 'matern52' }]") },
+        Recipe { weights: Weights::Ones, pooling: Some([2, 2]), location: MATERN32, ..new("pooled located patches", "type = 'patches'\npatch = [3, 2]\nlocated = true", RBF) },
         Recipe { shape: [11, 12, 1], inducing: 9, location: MATERN32, ..new("located, larger", "type = 'patches'\npatch = [4, 5]\nlocated = true", "type = 'rbf'\nlengthscale = 2.6") },
         Recipe { shape: colour, location: MATERN32, ..new("located patches of local contrast, under flips", "type = 'patches'\npatch = [2, 3]\nchannels = 'all'\nlocated = true\norbit = ['flip-horizontal']\ncontrast = { radius = 1.2, floor = 0.2 }", RBF) },
     ]
@@ -154,6 +161,8 @@ fn case(r: &Recipe, seed: u64) -> Case {
         kernel: kernel(r, views[0].as_ref()),
         views,
         weights: r.weights,
+        pooling: r.pooling.map(|grid| Pooling { grid }),
+        image_norm: ImageNorm::None,
         normalise: r.normalise,
         white: r.white.then_some(0.3),
         z,

@@ -1,4 +1,4 @@
-//! Rows against columns without any sum over views: `Kuu`, whole images, and the tables of located kernels.
+//! Rows against columns without any sum over views: `Kuu`, whole images, and the tables of location-aware kernels.
 
 use super::cols::{Cols, Rows, TermCols, Tile, places};
 use super::micro::{Lane, moments, scale_elements, weighted_sum};

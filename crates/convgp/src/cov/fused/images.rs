@@ -2,11 +2,11 @@
 
 use super::cols::{Cols, Rows, Tile};
 use super::kff::{self, PairScratch, Pairs};
-use super::located::Located;
+use super::location_aware::LocationAware;
 use super::merge::{Cutter, Merged};
 use super::micro::Lane;
-use super::whole::{self, Whole};
-use super::{Tricks, boxes, dense, kuf};
+use super::single_view::{self, SingleView};
+use super::{Optimizations, box_filter, dense, kuf, pooled};
 use crate::component::{Component, Response};
 use crate::cov::{Cov, Need};
 use crate::data::Batch;
@@ -25,10 +25,10 @@ pub struct SavedImages<T: Lane> {
     cols: Cols<T>,
     /// `[response][image]`.
     images: Vec<Vec<SavedImage<T>>>,
-    located: Vec<Option<Located<T>>>,
+    location: Vec<Option<LocationAware<T>>>,
     pool: Mutex<Vec<Scratch<T>>>,
-    boxes: boxes::BoxScratch<T>,
-    whole: Vec<Whole<T>>,
+    box_filter: box_filter::BoxScratch<T>,
+    single_view: Vec<SingleView<T>>,
     parts: Vec<PartSums<T>>,
 }
 
@@ -40,7 +40,7 @@ struct SavedImage<T> {
     kuf: Vec<f64>,
     moments: Vec<T>,
     pairs: Pairs,
-    by_boxes: bool,
+    by_box_filter: bool,
 }
 
 /// Buffers one task works in.
@@ -67,7 +67,10 @@ impl<T: Lane> Scratch<T> {
     }
 }
 
-fn with_scratch<T: Lane, R>(pool: &Mutex<Vec<Scratch<T>>>, f: impl FnOnce(&mut Scratch<T>) -> R) -> R {
+pub(super) fn with_scratch<T: Lane, R>(
+    pool: &Mutex<Vec<Scratch<T>>>,
+    f: impl FnOnce(&mut Scratch<T>) -> R,
+) -> R {
     let lock = || pool.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let taken = lock().pop();
     let mut scratch = taken.unwrap_or_default();
@@ -78,7 +81,7 @@ fn with_scratch<T: Lane, R>(pool: &Mutex<Vec<Scratch<T>>>, f: impl FnOnce(&mut S
 
 /// How one response is to be treated.
 struct Job<'a> {
-    tricks: Tricks,
+    optimizations: Optimizations,
     fma: bool,
     terms: &'a [Term],
     theta: &'a [f64],
@@ -90,7 +93,7 @@ struct Job<'a> {
 
 #[allow(clippy::too_many_arguments)]
 pub fn forward<T: Lane>(
-    tricks: Tricks,
+    optimizations: Optimizations,
     fma: bool,
     terms: &[Term],
     c: &Component,
@@ -103,21 +106,29 @@ pub fn forward<T: Lane>(
     let theta = c.theta(values);
     cov.resize(c.responses().len(), c.inducing(), batch.len());
     saved.images.resize_with(c.responses().len(), Vec::new);
-    saved.located.resize_with(c.responses().len(), || None);
-    saved.whole.resize_with(c.responses().len(), Whole::default);
+    saved.location.resize_with(c.responses().len(), || None);
+    saved.single_view.resize_with(c.responses().len(), SingleView::default);
     for (r, response) in c.responses().iter().enumerate() {
+        if pooled::applies(c, r, need) {
+            if r.is_multiple_of(c.windows()) {
+                saved.cols.fill(terms, theta, c.inducing(), |m| c.z(values, m), None);
+                let (cols, pool) = (&saved.cols, &saved.pool);
+                pooled::forward(optimizations, fma, terms, cols, pool, c, r, values, batch, need, cov);
+            }
+            continue;
+        }
         if response.views().count() == 1 {
             saved.cols.fill(terms, theta, c.inducing(), |m| c.z(values, m), None);
-            whole::forward(fma, &saved.cols, c, r, values, batch, need, &mut saved.whole[r], cov);
+            single_view::forward(fma, &saved.cols, c, r, values, batch, need, &mut saved.single_view[r], cov);
             continue;
         }
         let weights = response.weights(values);
-        let located = Located::new(terms, c, r, values, &weights, fma, need, saved.located[r].take());
-        let pixel_terms = located.as_ref().map_or(terms, |l| l.pixel_terms());
+        let location = LocationAware::new(terms, c, r, values, &weights, fma, need, saved.location[r].take());
+        let pixel_terms = location.as_ref().map_or(terms, |l| l.pixel_terms());
         saved.cols.fill(pixel_terms, theta, c.inducing(), |m| c.z(values, m), None);
         let bytes = batch.len() * saved.cols.moments_len() * size_of::<T>();
-        let handover = tricks.handover && need == Need::Gradient && bytes <= HANDOVER_BYTES;
-        let job = Job { tricks, fma, terms: pixel_terms, theta, response, weights, need, handover };
+        let handover = optimizations.handover && need == Need::Gradient && bytes <= HANDOVER_BYTES;
+        let job = Job { optimizations, fma, terms: pixel_terms, theta, response, weights, need, handover };
         let images = &mut saved.images[r];
         images.resize_with(batch.len(), SavedImage::default);
         let (cols, pool) = (&saved.cols, &saved.pool);
@@ -128,20 +139,26 @@ pub fn forward<T: Lane>(
             .enumerate()
             .for_each(|(n, ((image, kuf), kff))| {
                 with_scratch(pool, |s| {
-                    image.forward(&job, cols, located.as_ref(), batch.image(n), s, kuf);
+                    image.forward(&job, cols, location.as_ref(), batch.image(n), s, kuf);
                     *kff = image.pairs.groups.iter().sum();
                 });
             });
         if need != Need::Mean {
-            let marked: Vec<usize> = (0..batch.len()).filter(|&n| images[n].by_boxes).collect();
+            let marked: Vec<usize> = (0..batch.len()).filter(|&n| images[n].by_box_filter).collect();
             let mut results: Vec<&mut Pairs> =
-                images.iter_mut().filter(|i| i.by_boxes).map(|i| &mut i.pairs).collect();
-            boxes::pairs(&job.as_boxes(located.as_ref()), batch, &marked, &mut saved.boxes, &mut results);
+                images.iter_mut().filter(|i| i.by_box_filter).map(|i| &mut i.pairs).collect();
+            box_filter::pairs(
+                &job.as_box_job(location.as_ref()),
+                batch,
+                &marked,
+                &mut saved.box_filter,
+                &mut results,
+            );
             marked.iter().zip(results).for_each(|(&n, pairs)| cov.kff[r][n] = pairs.groups.iter().sum());
             let white = c.white(values);
             cov.kff[r].iter_mut().for_each(|k| *k += white);
         }
-        saved.located[r] = located;
+        saved.location[r] = location;
     }
 }
 
@@ -151,28 +168,28 @@ impl<'a> Job<'a> {
         kff::Wanted {
             theta: gradient,
             weights: gradient && self.response.weights_slot().is_some(),
-            symmetric: self.tricks.symmetric,
+            symmetric: self.optimizations.symmetric,
         }
     }
 
-    fn as_boxes<T: Lane>(&'a self, located: Option<&'a Located<T>>) -> boxes::BoxJob<'a> {
-        boxes::BoxJob {
+    fn as_box_job<T: Lane>(&'a self, location: Option<&'a LocationAware<T>>) -> box_filter::BoxJob<'a> {
+        box_filter::BoxJob {
             fma: self.fma,
             leaf: &self.terms[0].leaves[0],
             theta: self.theta,
             response: self.response,
             weights: &self.weights,
             wanted: self.pairs_wanted(),
-            place: located.and_then(|l| l.place_leaf()),
+            place: location.and_then(|l| l.place_leaf()),
         }
     }
 
     /// Whether box filters would be cheaper than a product over the merged rows.
-    fn prefers_boxes<T: Lane>(&self, rows: usize, located: Option<&Located<T>>) -> bool {
-        let place = located.and_then(|l| l.place_leaf());
-        self.tricks.boxes
-            && boxes::applies(self.terms, self.response, located.is_some(), place)
-            && boxes::cheaper(rows, self.response.views())
+    fn prefers_box_filter<T: Lane>(&self, rows: usize, location: Option<&LocationAware<T>>) -> bool {
+        let place = location.and_then(|l| l.place_leaf());
+        self.optimizations.box_filter
+            && box_filter::applies(self.terms, self.response, location.is_some(), place)
+            && box_filter::cheaper(rows, self.response.views())
     }
 }
 
@@ -181,7 +198,7 @@ impl<T: Lane> SavedImage<T> {
         &mut self,
         job: &Job<'_>,
         cols: &Cols<T>,
-        located: Option<&Located<T>>,
+        location: Option<&LocationAware<T>>,
         image: &[f64],
         s: &mut Scratch<T>,
         kuf_out: &mut [f64],
@@ -189,10 +206,10 @@ impl<T: Lane> SavedImage<T> {
         let views = job.response.views();
         let (len, pixels) = (views.len(), views.len() - views.coordinates());
         s.cutter.cut(views, image);
-        let compare = if located.is_some() { pixels } else { len };
-        s.cutter.merge(len, compare, job.tricks.merge, &mut self.merged);
-        if let Some(located) = located {
-            located.split_background(&mut self.merged);
+        let compare = if location.is_some() { pixels } else { len };
+        s.cutter.merge(len, compare, job.optimizations.merge, &mut self.merged);
+        if let Some(location) = location {
+            location.split_background(&mut self.merged);
         }
         let (cutter, merged) = (&s.cutter, &self.merged);
         s.rows.fill(cols, merged.rows(), |r| cutter.view(merged.representatives[r] as usize, len));
@@ -204,7 +221,7 @@ impl<T: Lane> SavedImage<T> {
         self.moments.clear();
         self.moments.resize(if job.handover { cols.moments_len() } else { 0 }, T::default());
         let moments = job.handover.then_some(&mut self.moments[..]);
-        match located {
+        match location {
             None => kuf::forward(job.fma, cols, &s.rows, &s.weights, &mut s.tile, &mut s.kuf, moments),
             Some(l) => l.kuf(job.fma, cols, &s.rows, merged, &mut s.tile, &mut s.kuf, moments),
         }
@@ -214,12 +231,12 @@ impl<T: Lane> SavedImage<T> {
         if job.need == Need::Gradient {
             self.kuf.clone_from(&s.kuf);
         }
-        self.by_boxes = job.prefers_boxes(merged.rows(), located);
-        if job.need == Need::Mean || self.by_boxes {
+        self.by_box_filter = job.prefers_box_filter(merged.rows(), location);
+        if job.need == Need::Mean || self.by_box_filter {
             self.pairs.groups.clear();
             return;
         }
-        match located {
+        match location {
             None => kff::pairs(
                 job.fma,
                 cols,
@@ -277,17 +294,17 @@ pub fn pullback<T: Lane>(
             white.of_mut(grad)[0] += cov_bar.kff[r].iter().sum::<f64>();
         }
         if response.views().count() == 1 {
-            let whole = &saved.whole[r];
-            whole::pullback(fma, &saved.cols, c, r, values, whole, cov_bar, &mut theta_bar, grad);
+            let single_view = &saved.single_view[r];
+            single_view::pullback(fma, &saved.cols, c, r, values, single_view, cov_bar, &mut theta_bar, grad);
             continue;
         }
-        let located = saved.located[r].as_ref();
+        let location = saved.location[r].as_ref();
         let task = PullTask {
             fma,
             cols: &saved.cols,
             response,
             weights: response.weights(values),
-            located,
+            location,
             kuf_bar: &cov_bar.kuf[r],
             kff_bar: &cov_bar.kff[r],
             theta_len: theta.len(),
@@ -306,8 +323,8 @@ pub fn pullback<T: Lane>(
         dense::finish(&saved.cols, all, &sums.moments, &mut theta_bar, |m, k, g| z_bar[m * e + k] += g);
         dense::finish_variances(&saved.cols, theta, &sums.groups, &mut theta_bar);
         theta_bar.iter_mut().zip(&sums.theta).for_each(|(t, s)| *t += s);
-        if let Some(located) = located {
-            located.finish(
+        if let Some(location) = location {
+            location.finish(
                 fma,
                 &sums.table,
                 &sums.background,
@@ -344,7 +361,7 @@ struct PullTask<'a, T: Lane> {
     cols: &'a Cols<T>,
     response: &'a Response,
     weights: Vec<f64>,
-    located: Option<&'a Located<T>>,
+    location: Option<&'a LocationAware<T>>,
     kuf_bar: &'a crate::linalg::Mat,
     kff_bar: &'a [f64],
     theta_len: usize,
@@ -360,7 +377,7 @@ impl<T: Lane> PullTask<'_, T> {
         sums: &mut PartSums<T>,
     ) {
         let (count, padded) = (self.response.views().count(), self.cols.padded());
-        let table = self.located.map_or(0, |_| count * padded);
+        let table = self.location.map_or(0, |_| count * padded);
         for (sums, len) in [
             (&mut sums.moments, self.cols.moments_len()),
             (&mut sums.groups, self.cols.groups),
@@ -400,13 +417,13 @@ impl<T: Lane> PullTask<'_, T> {
         if handover {
             contract(self.cols, &image.moments, g, &mut sums.moments);
         }
-        if handover && !weighted && self.located.is_none() {
+        if handover && !weighted && self.location.is_none() {
             return;
         }
         s.rows(self.cols, self.response, batch.image(n), &image.merged);
-        if let Some(located) = self.located {
+        if let Some(location) = self.location {
             let Scratch { rows, tile, g, .. } = s;
-            located.kuf_bar(
+            location.kuf_bar(
                 self.fma,
                 self.cols,
                 rows,
@@ -438,7 +455,7 @@ impl<T: Lane> PullTask<'_, T> {
         s.kuf.clear();
         s.kuf.resize(self.cols.groups * self.cols.padded(), 0.0);
         let Scratch { rows, tile, weights, kuf: unused, .. } = s;
-        match self.located {
+        match self.location {
             None => kuf::forward(self.fma, self.cols, rows, weights, tile, unused, Some(&mut moments)),
             Some(l) => l.kuf(self.fma, self.cols, rows, &image.merged, tile, unused, Some(&mut moments)),
         }

@@ -9,24 +9,26 @@
 //! | `cols` | inducing inputs packed in panels, views scaled in rows, a term's values on a tile |
 //! | `merge` | cutting out views and merging equal ones |
 //! | `kuf`, `kff` | the two sums over views, with their derivatives |
-//! | `boxes` | kff by box filters, for windows that do not merge |
-//! | `tables` | the innermost loops of located kernels |
-//! | `located` | kernels with a factor that only depends on a view's place |
-//! | `whole` | responses with a single view, such as whole images |
+//! | `box_filter` | kff by box filters, for windows that do not merge |
+//! | `tables` | the innermost loops of location-aware kernels |
+//! | `location_aware` | kernels with a factor that only depends on a view's place |
+//! | `single_view` | responses with a single view, such as whole images |
+//! | `pooled` | windows that share kernel values |
 //! | `dense` | rows against columns without a sum: Kuu, whole images, tables |
 //! | `images` | one batch: images in parallel, sums in a fixed order |
 
-mod boxes;
+mod box_filter;
 mod cols;
 mod dense;
 mod images;
 mod kff;
 mod kuf;
-mod located;
+mod location_aware;
 mod merge;
 pub(crate) mod micro;
+mod pooled;
+mod single_view;
 mod tables;
-mod whole;
 
 use super::{Cov, Engine, Need, Reference};
 use crate::component::Component;
@@ -44,7 +46,7 @@ use std::ops::Range;
 /// Switches of the fused engine. All of them leave the results unchanged up to rounding: they exist to measure what each
 /// idea buys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tricks {
+pub struct Optimizations {
     /// Merge identical views of an image.
     pub merge: bool,
     /// Hand moments from the forward pass to the pullback, so that only the weights need the views again.
@@ -52,35 +54,35 @@ pub struct Tricks {
     /// Visit half of the pairs of kff.
     pub symmetric: bool,
     /// Distances of kff by box filters where that is cheaper.
-    pub boxes: bool,
+    pub box_filter: bool,
     /// Use AVX2 and fused multiply-add where the machine has them.
     pub vector: bool,
 }
 
-impl Default for Tricks {
+impl Default for Optimizations {
     fn default() -> Self {
-        Self { merge: true, handover: true, symmetric: true, boxes: true, vector: true }
+        Self { merge: true, handover: true, symmetric: true, box_filter: true, vector: true }
     }
 }
 
 /// The fast engine, with tiles in `T` (`f32` unless said otherwise). `Kuu` is always computed in `f64`.
 #[derive(Debug, Clone, Copy)]
 pub struct Fused<T: Lane = f32> {
-    tricks: Tricks,
+    optimizations: Optimizations,
     fma: bool,
     precision: PhantomData<T>,
 }
 
 impl<T: Lane> Default for Fused<T> {
     fn default() -> Self {
-        Self::with_tricks(Tricks::default())
+        Self::with_optimizations(Optimizations::default())
     }
 }
 
 impl<T: Lane> Fused<T> {
     /// An engine with some of its ideas switched off.
-    pub fn with_tricks(tricks: Tricks) -> Self {
-        Self { tricks, fma: tricks.vector && has_fma(), precision: PhantomData }
+    pub fn with_optimizations(optimizations: Optimizations) -> Self {
+        Self { optimizations, fma: optimizations.vector && has_fma(), precision: PhantomData }
     }
 }
 
@@ -148,14 +150,14 @@ impl<T: Lane> Engine for Fused<T> {
         saved: &mut Saved<T>,
         cov: &mut Cov,
     ) {
-        let Self { tricks, fma, .. } = *self;
+        let Self { optimizations, fma, .. } = *self;
         match c.kernel().terms() {
             None => Reference.images(c, values, batch, need, &mut (), cov),
             Some(terms) if needs_double(&terms) => {
-                images::forward(tricks, fma, &terms, c, values, batch, need, &mut saved.double, cov);
+                images::forward(optimizations, fma, &terms, c, values, batch, need, &mut saved.double, cov);
             }
             Some(terms) => {
-                images::forward(tricks, fma, &terms, c, values, batch, need, &mut saved.single, cov)
+                images::forward(optimizations, fma, &terms, c, values, batch, need, &mut saved.single, cov)
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Innermost loops of located kernels, where every pair of view and inducing input (or of two views) has a weight of its
+//! Innermost loops of location-aware kernels, where every pair of view and inducing input (or of two views) has a weight of its
 //! own. Written and compiled as in [`super::micro`].
 
 use super::micro::{Lane, kernel};
@@ -79,7 +79,7 @@ unsafe fn dot_body<T: Real, const NR: usize>(n: usize, a: *const T, b: *const T,
     }
 }
 
-/// A tile of pairs of located views; see [`pair_tile`]. Tiles have `TILE_ROWS` rows of NR, `*_column` NR numbers,
+/// A tile of pairs of location-aware views; see [`pair_tile`]. Tiles have `TILE_ROWS` rows of NR, `*_column` NR numbers,
 /// `*_row` TILE_ROWS numbers, `columns` three times NR.
 #[derive(Debug)]
 #[allow(missing_docs)]

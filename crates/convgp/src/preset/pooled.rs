@@ -1,0 +1,273 @@
+//! Pooled patches for the closed-form solver: sizes from the data, the rest by leave-one-out on some of the images.
+
+use super::{Aspect, Decision, PresetError, ResolvedConfig};
+use crate::Result;
+use crate::closed_form::{LeaveOneOut, Options};
+use crate::component::{ImageNorm, Pooling};
+use crate::cov::Fused;
+use crate::data::{Dataset, ImageShape, Targets};
+use crate::kernel::{Family, KernelSpec, Lengthscale};
+use crate::likelihood::LikelihoodSpec;
+use crate::model::{ComponentSpec, InducingInit, InducingSpec, Jitter, ModelSpec, PosteriorSpec, Weights};
+use crate::rng::Rng;
+use crate::train::{ExperimentSpec, TrainSpec};
+use crate::variational::Structure;
+use crate::views::{Augmentation, ChannelSpec, MapSet, Pair, PatchTransform, ViewSpec};
+
+/// Images on which candidates are compared, and inducing inputs of the models that are compared.
+const COMPARED: usize = 1000;
+const COMPARED_INDUCING: usize = 200;
+/// Images are at least so high and wide.
+pub(super) const LEAST_SIDE: usize = 3;
+/// Below so many images fewer inducing inputs do.
+const FEW: usize = 2000;
+/// From so many images on, patches of colour images are two pixels apart.
+const MANY: usize = 10_000;
+/// Windows of grey images from so many images on, in a line.
+const MANY_WINDOWS: usize = 5;
+/// Places in a line are no more than about this many.
+const PLACES: usize = 32;
+/// Added to the variance of a patch before its contrast is taken: that of noise in photographs, of pixels in 0 to 1.
+const CONTRAST: f64 = 10.0 / (255.0 * 255.0);
+/// Factors on the median distance of patches that are compared.
+const LENGTHSCALES: [f64; 3] = [0.35, 0.5, 0.7];
+
+/// Strengths of the maps that copies of training images are made with, and those maps at strength one; shifts are in
+/// pixels of an image 28 pixels wide.
+const STRENGTHS: [f64; 2] = [1.0, 2.0];
+const MAPS: Augmentation =
+    Augmentation { copies: 0, rotation: 5.0, shift: 0.5, scaling: 0.04, shear: 0.06, mirror: false };
+/// An image has no more copies than this; images and their copies are no more than so many, and fewer in comparisons.
+const MOST_COPIES: usize = 20;
+const MOST_WITH_COPIES: usize = 5000;
+const COMPARED_WITH_COPIES: usize = 2000;
+
+/// Standard deviation, over images, of the difference in NLPP between two candidates: about this.
+const CHANCE: f64 = 0.2;
+
+/// What is decided by leave-one-out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Choice {
+    /// Whether patches are taken relative to their own mean and spread, as in photographs.
+    contrast: bool,
+    /// Whether images and their mirror images are alike.
+    mirror: bool,
+    /// Strength of the maps of copies; none without copies.
+    copies: Option<f64>,
+    lengthscale: f64,
+    grid: usize,
+}
+
+/// One of the things decided: what may be instead, and in words.
+struct Question {
+    aspect: Aspect,
+    instead: fn(Choice) -> Vec<Choice>,
+    value: fn(Choice) -> String,
+}
+
+const QUESTIONS: [Question; 5] = [
+    Question {
+        aspect: Aspect::Contrast,
+        instead: |c| vec![Choice { contrast: !c.contrast, ..c }],
+        value: |c| yes(c.contrast),
+    },
+    Question {
+        aspect: Aspect::Mirror,
+        instead: |c| vec![Choice { mirror: true, ..c }],
+        value: |c| yes(c.mirror),
+    },
+    Question {
+        aspect: Aspect::Lengthscale,
+        instead: |c| LENGTHSCALES.map(|lengthscale| Choice { lengthscale, ..c }).to_vec(),
+        value: |c| format!("{} times the median distance of patches", c.lengthscale),
+    },
+    Question {
+        aspect: Aspect::Windows,
+        instead: |c| [c.grid + 1, c.grid - 1].map(|grid| Choice { grid, ..c }).to_vec(),
+        value: |c| format!("{0}x{0}", c.grid),
+    },
+    Question {
+        aspect: Aspect::Copies,
+        instead: |c| STRENGTHS.map(|strength| Choice { copies: Some(strength), ..c }).to_vec(),
+        value: |c| c.copies.map_or("none".into(), |s| format!("under maps of strength {s}")),
+    },
+];
+
+fn yes(is: bool) -> String {
+    if is { "yes" } else { "no" }.into()
+}
+
+/// A spec for these data.
+pub fn choose(data: &Dataset, mut decisions: Vec<Decision>) -> Result<ResolvedConfig> {
+    let shape = data.images().shape();
+    if shape.height().min(shape.width()) < LEAST_SIDE {
+        return Err(PresetError::TooSmall.into());
+    }
+    decisions.push(Decision::new(Aspect::Solver, "closed form", "nothing is held back"));
+    let grey = shape.channels() == 1;
+    let grid = if grey { 4 } else { 3 };
+    let first = Choice { contrast: !grey, mirror: false, copies: None, lengthscale: 0.5, grid };
+    let some = Rng::new(0).choose(data.len(), COMPARED.min(data.len()));
+    let some = data.select(&some)?;
+    let mut best = compare(first, &some, 2 * data.len() <= MOST_WITH_COPIES, &mut decisions)?;
+    if grey && data.len() >= MANY {
+        // A comparison on some of the images prefers fewer windows than all of them can fill.
+        best.grid = best.grid.max(MANY_WINDOWS);
+        decisions.retain(|decision| decision.what != Aspect::Windows);
+        let why = format!("{} training images", data.len());
+        decisions.push(Decision::new(Aspect::Windows, format!("{0}x{0}", best.grid), why));
+    }
+    let model = spec(best, data, inducing(data), MOST_WITH_COPIES);
+    let experiment = ExperimentSpec { model, train: TrainSpec::default() };
+    if let ViewSpec::Patches { patch: Pair::Both(size), stride: Pair::Both(apart), .. } =
+        &experiment.model.components[0].views
+    {
+        let image = format!("images are {}x{}", shape.height(), shape.width());
+        decisions.push(Decision::new(Aspect::Patches, format!("{size}x{size}, {apart} apart"), image));
+    }
+    let count = experiment.model.components[0].inducing.count;
+    let why = format!("{} training images", data.len());
+    decisions.push(Decision::new(Aspect::Inducing, format!("M = {count}"), why));
+    Ok(ResolvedConfig {
+        experiment,
+        name: "pooled".into(),
+        decisions,
+        free_inducing: true,
+        free_steps: false,
+    })
+}
+
+/// Improves one choice after the other.
+fn compare(
+    first: Choice,
+    data: &Dataset,
+    room_for_copies: bool,
+    decisions: &mut Vec<Decision>,
+) -> Result<Choice> {
+    let mut best = (first, score(first, data)?);
+    for Question { aspect, instead, value } in QUESTIONS {
+        if aspect == Aspect::Copies && !room_for_copies {
+            continue;
+        }
+        for candidate in instead(best.0) {
+            // More windows than places are as many as there are places.
+            if spec(candidate, data, 1, 0) == spec(best.0, data, 1, 0) && candidate.copies == best.0.copies {
+                continue;
+            }
+            let found = score(candidate, data)?;
+            // Differences within chance do not move a default.
+            if found.nlpp < best.1.nlpp - CHANCE / (data.len() as f64).sqrt() {
+                best = (candidate, found);
+            }
+        }
+        let why = format!("leave-one-out NLPP {:.4} on {} images", best.1.nlpp, data.len());
+        decisions.push(Decision::new(aspect, value(best.0), why));
+    }
+    Ok(best.0)
+}
+
+/// Leave-one-out figures of a small model.
+fn score(choice: Choice, data: &Dataset) -> Result<LeaveOneOut> {
+    let spec = spec(choice, data, COMPARED_INDUCING, COMPARED_WITH_COPIES);
+    let experiment = ExperimentSpec { model: spec, train: TrainSpec::default() };
+    let mut chosen = ResolvedConfig {
+        experiment,
+        name: String::new(),
+        decisions: Vec::new(),
+        free_inducing: true,
+        free_steps: false,
+    };
+    let (model, mut params) = chosen.build(data)?;
+    let engine = Fused::<f32>::default();
+    let fitted = model.fit_closed_form(&engine, &mut params, data, &Options::default(), &mut |_, _| true)?;
+    Ok(fitted.expect("was not stopped").chosen)
+}
+
+/// Inducing inputs for these data.
+fn inducing(data: &Dataset) -> usize {
+    match (data.images().shape().channels(), data.len()) {
+        (_, ..FEW) => 256,
+        (1, _) => 400,
+        (_, ..MANY) => 400,
+        _ => 1024,
+    }
+}
+
+/// Patch size and stride for images of this shape.
+fn geometry(shape: ImageShape, images: usize) -> (usize, usize) {
+    let side = shape.height().min(shape.width());
+    let apart = (side / PLACES).max(if shape.channels() > 1 && images >= MANY && side >= 20 { 2 } else { 1 });
+    let size = match (side, shape.channels()) {
+        (..20, _) => 3,
+        (_, 1) => 5,
+        _ => 6,
+    };
+    ((size + 2 * (side / PLACES).saturating_sub(1)).min(side), apart)
+}
+
+/// Copies under maps of a strength, where there is room for so many images instead of one.
+fn copies(strength: f64, side: usize, room: usize) -> Option<Augmentation> {
+    let copies = room.saturating_sub(1).min(MOST_COPIES);
+    let Augmentation { rotation, shift, scaling, shear, .. } = MAPS;
+    let stronger = Augmentation {
+        copies,
+        rotation: strength * rotation,
+        shift: strength * shift * side as f64 / 28.0,
+        scaling: strength * scaling,
+        shear: strength * shear,
+        mirror: false,
+    };
+    (copies > 0).then_some(stronger)
+}
+
+/// The model; images and their copies are `most` or fewer.
+fn spec(choice: Choice, data: &Dataset, inducing: usize, most: usize) -> ModelSpec {
+    let shape = data.images().shape();
+    let (size, apart) = geometry(shape, data.len());
+    let side = shape.height().min(shape.width());
+    let places = (side - size) / apart + 1;
+    let grid = choice.grid.clamp(1, places);
+    let transform = match choice.contrast {
+        true => PatchTransform { contrast: Some(CONTRAST), whiten: Some(0.1), unit: Some(1e-3) },
+        false => PatchTransform { contrast: None, whiten: Some(0.1), unit: Some(1.0) },
+    };
+    let mut kernel = KernelSpec::radial(Family::Rbf, 1.0, 1.0);
+    kernel.set_lengthscale(Lengthscale::TimesMedian { median: choice.lengthscale });
+    let outputs = inducing * grid * grid;
+    let augmentation = choice.copies.and_then(|strength| copies(strength, side, most / data.len()));
+    let columns = data.len() * (1 + augmentation.map_or(0, |a| a.copies));
+    ModelSpec {
+        image: shape,
+        likelihood: match data.targets() {
+            Targets::Classes { classes, .. } => LikelihoodSpec::Labels { classes: *classes },
+            Targets::Real(y) => LikelihoodSpec::standardised(y),
+        },
+        posterior: PosteriorSpec {
+            structure: Structure::Shared,
+            whiten: true,
+            rank: Some(data.len()).filter(|_| 2 * columns <= outputs),
+        },
+        jitter: Jitter::Relative(1e-3),
+        augmentation,
+        components: vec![ComponentSpec {
+            name: Some("conv".into()),
+            views: ViewSpec::Patches {
+                patch: Pair::Both(size),
+                stride: Pair::Both(apart),
+                channels: ChannelSpec::All,
+                location_aware: false,
+                orbit: if choice.mirror { vec![MapSet::FlipHorizontal] } else { Vec::new() },
+                contrast: None,
+                transform: Some(transform),
+            },
+            weights: Weights::Ones,
+            pooling: Some(Pooling { grid: [grid, grid] }),
+            image_norm: ImageNorm::Nystrom,
+            normalise: false,
+            white: None,
+            kernel,
+            location: None,
+            inducing: InducingSpec { count: inducing, init: InducingInit::Views },
+        }],
+    }
+}
