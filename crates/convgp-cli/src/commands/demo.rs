@@ -7,16 +7,16 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use convgp::FittedModel;
 use convgp::cov::Fused;
-use convgp::data::Dataset;
 use convgp::inspect::describe;
 use convgp::metrics::Metrics;
-use convgp::model::Predictor;
 use convgp::prepare::Preparation;
-use convgp::train::{Control, Observer, StepContext, Trainer, Trigger};
+use convgp::train::{
+    self, Budget, Ended, Problem, Request, Row, RunOptions, RunningMetrics, Sink, Solver, Status, Stochastic,
+    Trainer,
+};
 use convgp_data::generate::rectangles;
 use convgp_paper::{Experiment, Recipe};
 use convgp_report::{CurvePoint, Report, RunCurves};
-use std::cell::Cell;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -25,8 +25,6 @@ const TRAINING_IMAGES: usize = 1200;
 const TEST_IMAGES: usize = 10_000;
 /// Of the test images, those behind the curves.
 const CURVE_IMAGES: usize = 1000;
-/// Points of a curve.
-const CURVE_POINTS: u64 = 20;
 /// Seeds of test images are this far from those of training images.
 const TEST_SEED: u64 = 1 << 32;
 
@@ -97,45 +95,27 @@ pub fn run(args: &Demo) -> Result<Exit> {
     )?;
 
     let engine = Fused::<f32>::default();
-    let mut trainer = Trainer::new(&model, &engine, &data, &experiment.train, params)?;
-    let progress = Progress::new(experiment.train.steps, false);
-    let bound = Cell::new(None);
-    let show = Observer::new(Trigger::Steps(1), |m: &StepContext<'_>| {
-        let estimate = m.report.bound;
-        bound.set(estimate.and_then(|b| b.elbo()).or(bound.get()));
-        let (step, total) = (m.report.step, m.report.total_steps);
-        progress.show(
-            step,
-            total,
-            estimate
-                .map_or(String::new(), |b| format!("log density {:.4}", b.expectation / data.len() as f64)),
-        );
-        Ok(())
-    });
-    let (mut points, some) = (Vec::new(), test.select(&(0..CURVE_IMAGES).collect::<Vec<_>>())?);
-    let every = experiment.train.steps.div_ceil(CURVE_POINTS).max(1);
-    let measure = Observer::new(Trigger::Steps(every), |m: &StepContext<'_>| {
-        points.push(curve_point(m, bound.get(), &some)?);
-        Ok(())
-    });
-    let mut observers = vec![show];
-    observers.extend((!args.no_report).then_some(measure));
-    trainer.run(|_| Control::Continue, &mut observers)?;
-    drop(observers);
-    drop(progress);
-    let (counts, params) = (trainer.counts(), trainer.into_params());
+    let plan = &experiment.train;
+    let mut solver = Stochastic::new(Trainer::new(&model, &engine, &data, plan, params)?);
+    let some = test.select(&(0..CURVE_IMAGES).collect::<Vec<_>>())?;
+    let held_out = (!args.no_report).then_some(&some);
+    let problem = Problem { model: &model, data: &data, held_out };
+    let options =
+        RunOptions { fit_temperature: plan.fit_temperature, ..RunOptions::new(Budget::Steps(plan.steps)) };
+    let mut watch = Watch { progress: Progress::new(plan.steps, false), points: Vec::new() };
+    let Ended { step, temperature, .. } = train::run(&problem, &mut solver, &options, &mut watch)?;
+    let (metrics, points) = (solver.metrics().clone(), watch.finish());
+    let params = Box::new(solver).into_params();
     let seconds = started.elapsed().as_secs_f64();
-    let bound = bound.get().map_or(String::new(), |b| format!(", last bound {b:.2}"));
-    writeln!(out, "trained: {} steps in {seconds:.1} s{bound}", experiment.train.steps)?;
-    if counts.roll_backs + counts.jitter_raises > 0 {
-        writeln!(
-            out,
-            "trouble: {} roll-backs, jitter raised {} times",
-            counts.roll_backs, counts.jitter_raises
-        )?;
+    let bound = metrics.bound.map_or(String::new(), |b| format!(", last bound {b:.2}"));
+    writeln!(out, "trained: {step} steps in {seconds:.1} s{bound}")?;
+    let RunningMetrics { roll_backs, jitter_raises, .. } = metrics;
+    if roll_backs + jitter_raises > 0 {
+        writeln!(out, "trouble: {roll_backs} roll-backs, jitter raised {jitter_raises} times")?;
     }
 
     let fitted = FittedModel::new(model, params, data.class_names().to_vec(), Preparation::default())?;
+    let fitted = FittedModel { temperature, ..fitted };
     let training = Metrics::of(&fitted.predictor(&engine)?, &data)?;
     let evaluation = fitted.evaluate("fresh rectangles", test)?;
     let fresh = evaluation.metrics;
@@ -155,7 +135,7 @@ pub fn run(args: &Demo) -> Result<Exit> {
         let report = Report::new(&format!("Rectangles, {} convolution", args.model.name()))
             .fact("model", &describe(&fitted.model))
             .fact("data", &format!("{TRAINING_IMAGES} training images, generated with seed {}", args.seed))
-            .fact("training", &format!("{} steps in {seconds:.1} s", experiment.train.steps))
+            .fact("training", &format!("{step} steps in {seconds:.1} s"))
             .fact("paper", &format!("error {}, NLPP {}", published.error, published.nlpp))
             .run(curves);
         report.trained(&fitted, Some(&evaluation))?.write(&dir)?;
@@ -164,12 +144,48 @@ pub fn run(args: &Demo) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// How good the model is on some images at a moment of its training, beside the latest bound.
-fn curve_point(m: &StepContext<'_>, bound: Option<f64>, images: &Dataset) -> convgp::Result<CurvePoint> {
-    let Metrics { error, rmse, nlpp, .. } =
-        Metrics::of(&Predictor::new(m.model, &Fused::<f32>::default(), m.params)?, images)?;
-    let (step, seconds) = (m.report.step, m.elapsed.as_secs_f64());
-    Ok(CurvePoint { step, seconds, bound, error, rmse, nlpp: Some(nlpp) })
+/// Shows progress and keeps the curve.
+struct Watch {
+    progress: Progress,
+    points: Vec<CurvePoint>,
+}
+
+impl Watch {
+    /// The curve; progress is shown no longer.
+    fn finish(self) -> Vec<CurvePoint> {
+        self.points
+    }
+}
+
+impl Sink for Watch {
+    type Error = convgp::Error;
+
+    fn tick(&mut self, status: &Status<'_>) -> convgp::Result<Request> {
+        let density = status.metrics.log_density;
+        let message = density.map_or(String::new(), |d| format!("log density {d:.4}"));
+        self.progress.show(status.step, status.total_steps, message);
+        Ok(Request::Continue)
+    }
+
+    fn evaluation(
+        &mut self,
+        _: &Status<'_>,
+        row: &Row,
+        held_out: Option<&Metrics>,
+        _: bool,
+    ) -> convgp::Result<Request> {
+        let Row { step, seconds, bound, .. } = *row;
+        let point = |m: &Metrics| CurvePoint {
+            step,
+            seconds,
+            bound,
+            error: m.error,
+            rmse: m.rmse,
+            nlpp: Some(m.nlpp),
+        };
+        self.points.extend(held_out.map(point));
+        Ok(Request::Continue)
+    }
 }
 
 #[cfg(test)]
