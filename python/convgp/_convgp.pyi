@@ -45,9 +45,9 @@ class Model:
         """
         Sets the threshold from which on it answers, on images that were not trained on.
         """
-    def check_scale(self, /, data: Data) -> None:
+    def check_scale(self, /, data: Data) -> str | None:
         """
-        Refuses images whose pixels cannot be on the scale of those it was trained on.
+        Refuses images whose pixels cannot be on the scale of those it was trained on; says what is converted.
         """
     @property
     def class_names(self, /) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from numbers import Integral, Real
 from os import PathLike, fspath
 from pathlib import Path
@@ -184,9 +185,10 @@ class ConvGP(BaseEstimator):
         return self._on_scale(_convgp.Data(validate_images(self, X, reset=False), self.image_shape_))
 
     def _on_scale(self, data: _convgp.Data) -> _convgp.Data:
-        """The same; images in other units than those of the first training are refused."""
-        if not self._vectors:
-            self._native.check_scale(data)
+        """The same; images in other units than those of the first training are converted with a warning, or refused."""
+        conversion = None if self._vectors else self._native.check_scale(data)
+        if conversion is not None:
+            warnings.warn(conversion, stacklevel=3)
         return data
 
     def _with_targets(self, X: np.ndarray, y: np.ndarray) -> _convgp.Data:
@@ -264,8 +266,8 @@ class ConvGP(BaseEstimator):
         Parameters
         ----------
         X : array of shape (n, H, W), (n, H, W, C), (n, C, H, W) or (n, features)
-            Images; RGB images without colour are taken as grey ones. Pixels may have any units: the smallest pixel becomes 0, the largest 1. The model keeps the scale, and refuses images that are on
-            another. Contiguous uint8, uint16, float32 and float64 are used without a copy and must not be changed meanwhile.
+            Images; RGB images without colour are taken as grey ones. Pixels may have any units: the smallest pixel becomes 0, the largest 1. The model keeps the scale: it
+            converts between 0 to 1 and 0 to 255 with a warning, and refuses images that are on another. Contiguous uint8, uint16, float32 and float64 are used without a copy and must not be changed meanwhile.
         y : array of shape (n,)
             Targets.
         eval_set : (X, y), optional

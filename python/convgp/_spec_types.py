@@ -122,97 +122,72 @@ class Patches(Spec):
 
 
 @dataclass(frozen=True)
-class RBF(Kernel):
-    """Squared exponential.
+class Radial(Kernel):
+    """A kernel of the distance between views.
 
     - ``ard``: One lengthscale per element.
     - ``dims``: The elements of the view it reads; all (but appended coordinates) when absent.
     - ``lengthscale``: Initial lengthscale, 1 when absent.
     - ``variance``: Initial variance, 1 when absent.
     """
+
+    _: KW_ONLY
+    ard: bool | None = None
+    dims: Dims | Mapping[str, Any] | None = None
+    lengthscale: Literal["median"] | float | Sequence[float] | Mapping[str, Any] | None = None
+    variance: float | None = None
+
+
+@dataclass(frozen=True)
+class RBF(Radial):
+    """Squared exponential. Fields are those of ``Radial``."""
 
     _type = "rbf"
-    _: KW_ONLY
-    ard: bool | None = None
-    dims: Dims | Mapping[str, Any] | None = None
-    lengthscale: Literal["median"] | float | Sequence[float] | Mapping[str, Any] | None = None
-    variance: float | None = None
 
 
 @dataclass(frozen=True)
-class Matern12(Kernel):
-    """Matern-1/2.
-
-    - ``ard``: One lengthscale per element.
-    - ``dims``: The elements of the view it reads; all (but appended coordinates) when absent.
-    - ``lengthscale``: Initial lengthscale, 1 when absent.
-    - ``variance``: Initial variance, 1 when absent.
-    """
+class Matern12(Radial):
+    """Matern-1/2. Fields are those of ``Radial``."""
 
     _type = "matern12"
-    _: KW_ONLY
-    ard: bool | None = None
-    dims: Dims | Mapping[str, Any] | None = None
-    lengthscale: Literal["median"] | float | Sequence[float] | Mapping[str, Any] | None = None
-    variance: float | None = None
 
 
 @dataclass(frozen=True)
-class Matern32(Kernel):
-    """Matern-3/2.
-
-    - ``ard``: One lengthscale per element.
-    - ``dims``: The elements of the view it reads; all (but appended coordinates) when absent.
-    - ``lengthscale``: Initial lengthscale, 1 when absent.
-    - ``variance``: Initial variance, 1 when absent.
-    """
+class Matern32(Radial):
+    """Matern-3/2. Fields are those of ``Radial``."""
 
     _type = "matern32"
-    _: KW_ONLY
-    ard: bool | None = None
-    dims: Dims | Mapping[str, Any] | None = None
-    lengthscale: Literal["median"] | float | Sequence[float] | Mapping[str, Any] | None = None
-    variance: float | None = None
 
 
 @dataclass(frozen=True)
-class Matern52(Kernel):
-    """Matern-5/2.
-
-    - ``ard``: One lengthscale per element.
-    - ``dims``: The elements of the view it reads; all (but appended coordinates) when absent.
-    - ``lengthscale``: Initial lengthscale, 1 when absent.
-    - ``variance``: Initial variance, 1 when absent.
-    """
+class Matern52(Radial):
+    """Matern-5/2. Fields are those of ``Radial``."""
 
     _type = "matern52"
-    _: KW_ONLY
-    ard: bool | None = None
-    dims: Dims | Mapping[str, Any] | None = None
-    lengthscale: Literal["median"] | float | Sequence[float] | Mapping[str, Any] | None = None
-    variance: float | None = None
 
 
 @dataclass(frozen=True)
-class Sum(Kernel):
-    """The sum of some kernels.
+class Combined(Kernel):
+    """A kernel made of others.
 
     - ``terms``: The parts.
     """
+
+    terms: Sequence[Kernel] | None = None
+
+
+@dataclass(frozen=True)
+class Sum(Combined):
+    """The sum of some kernels. Fields are those of ``Combined``."""
 
     _type = "sum"
-    terms: Sequence[Kernel] | None = None
 
 
 @dataclass(frozen=True)
-class Product(Kernel):
-    """The product of some kernels.
-
-    - ``terms``: The parts.
-    """
+class Product(Combined):
+    """The product of some kernels. Fields are those of ``Combined``."""
 
     _type = "product"
-    terms: Sequence[Kernel] | None = None
 
 
 @dataclass(frozen=True)
@@ -337,6 +312,7 @@ class Component(Spec):
     - ``views``: What the response function sees.
     - ``kernel``: Base kernel.
     - ``inducing``: ``M``.
+    - ``first_stage``: A component with fixed numbers whose responses are what the views are of, instead of pixels: a pixel for every window, a channel for every inducing input.
     - ``image_norm``: What images are divided by; anything but nothing needs the closed-form solver.
     - ``init``: Initial places.
     - ``location``: Kernel over the coordinates of location-aware views, a factor of the base kernel.
@@ -352,6 +328,7 @@ class Component(Spec):
     kernel: Kernel
     inducing: int
     _: KW_ONLY
+    first_stage: Component | Mapping[str, Any] | None = None
     image_norm: Literal["none", "kff", "nystrom"] | None = None
     init: Literal["views", "uniform", "k-means"] = "views"
     location: Kernel | None = None

@@ -5,7 +5,7 @@ use crate::data::Data;
 use crate::failure::{Failure, Outcome};
 use crate::pool::run;
 use convgp::FittedModel;
-use convgp::data::{Dataset, Images};
+use convgp::data::{Dataset, Images, PixelScale};
 use convgp::fitted::AnswerRule;
 use convgp::io::parameter_shape;
 use convgp::metrics::threshold_for_risk;
@@ -154,9 +154,11 @@ impl Model {
         self.saved.model.likelihood().latents()
     }
 
-    /// Refuses images whose pixels cannot be on the scale of those it was trained on.
-    fn check_scale(&self, data: &Data) -> Outcome<()> {
-        Ok(self.saved.preparation.scaling.check(&data.images)?)
+    /// Refuses images whose pixels cannot be on the scale of those it was trained on; says what is converted.
+    fn check_scale(&self, data: &Data) -> Outcome<Option<&'static str>> {
+        let scaling = self.saved.preparation.scaling;
+        scaling.scale_for(&data.images)?;
+        Ok(scaling.conversion(self.scale(data)))
     }
 
     /// When it answers: risk, number of images the threshold was set on, threshold, coverage, error, upper_error.
@@ -279,12 +281,19 @@ impl Model {
 
     /// Images on the scale of those it was trained on.
     pub fn images(&self, data: &Data) -> Images {
-        data.images.clone().with_scale(self.saved.preparation.scaling.scale())
+        data.images.clone().with_scale(self.scale(data))
     }
 
     /// The same with their targets.
     pub fn dataset(&self, data: &Data) -> Outcome<Dataset> {
-        Ok(data.dataset()?.with_scale(self.saved.preparation.scaling.scale()))
+        Ok(data.dataset()?.with_scale(self.scale(data)))
+    }
+
+    /// Images were checked when they came in. Those of one row are rows of numbers, which may have any range.
+    fn scale(&self, data: &Data) -> PixelScale {
+        let scaling = self.saved.preparation.scaling;
+        let converted = scaling.scale_for(&data.images).ok().filter(|_| data.images.shape().height() > 1);
+        converted.unwrap_or_else(|| scaling.scale())
     }
 
     fn of(saved: FittedModel) -> Self {

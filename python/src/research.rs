@@ -49,7 +49,12 @@ impl Model {
         let (batch, count) = batch(&self.dataset(data)?, count);
         run(py, threads, || {
             let engine = Fused::<f32>::default();
-            Ok(parts(&model.elbo(&engine, params, &batch, count, draw, &mut Workspace::default())?))
+            Ok(parts(&model.elbo(
+                &engine,
+                params,
+                batch.of(count).at_draw(draw),
+                &mut Workspace::default(),
+            )?))
         })
     }
 
@@ -67,8 +72,12 @@ impl Model {
         let (batch, count) = batch(&self.dataset(data)?, count);
         let (bound, grad) = run(py, threads, || {
             let mut ws = Workspace::default();
-            let bound =
-                model.elbo_and_grad(&Fused::<f32>::default(), params, &batch, count, draw, &mut ws)?;
+            let bound = model.elbo_and_grad(
+                &Fused::<f32>::default(),
+                params,
+                batch.of(count).at_draw(draw),
+                &mut ws,
+            )?;
             Ok((bound, ws.grad))
         })?;
         let out = PyDict::new(py);
@@ -183,16 +192,17 @@ impl Stepper {
         let Self { spec, adam, moments, ws, taken, snapshot } = self;
         run(py, threads, || {
             let (engine, alpha) = (Fused::<f32>::default(), spec.objective.alpha());
-            let bound = match model.energy_and_grad(&engine, params, &batch, count, *taken, alpha, ws) {
-                Ok(bound) => bound,
-                Err(e) => {
-                    if let Some(snapshot) = snapshot {
-                        params.copy_from_slice(snapshot);
+            let bound =
+                match model.energy_and_grad(&engine, params, batch.of(count).at_draw(*taken), alpha, ws) {
+                    Ok(bound) => bound,
+                    Err(e) => {
+                        if let Some(snapshot) = snapshot {
+                            params.copy_from_slice(snapshot);
+                        }
+                        moments.reset();
+                        return Err(e.into());
                     }
-                    moments.reset();
-                    return Err(e.into());
-                }
-            };
+                };
             *snapshot = Some(params.to_vec());
             if natural && gamma > 0.0 {
                 model.natural_step(gamma, spec.natural.limit(), ws, params);

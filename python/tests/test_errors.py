@@ -80,14 +80,27 @@ def test_pixels_on_another_scale():
     X, y = convgp.rectangles(60, seed=0)
     model = ConvGPClassifier("weighted", steps=1, random_state=0).fit(X, y)
     assert np.array_equal(model.predict(X.astype(float)), model.predict(X)), "the same numbers in another type"
-    for other in [X / 255.0, 257.0 * X]:
+    for other in [X / 16.0, 257.0 * X]:
         with pytest.raises(ValueError, match="another scale"):
             model.predict(other)
         with pytest.raises(ValueError, match="another scale"):
             model.score(other, y)
     unit = ConvGPClassifier("weighted", steps=1, random_state=0).fit(X / 255.0, y)
-    with pytest.raises(ValueError, match="from 0 to 255.*from 0 to 1"):
-        unit.predict(X)
+    with pytest.raises(ValueError, match="from 0 to 65535.*from 0 to 1"):
+        unit.predict(257.0 * X)
+    with pytest.warns(UserWarning, match="divided by 255"):
+        bytes_by_unit = unit.predict_proba(X)
+    with pytest.warns(UserWarning, match="multiplied by 255"):
+        unit_by_bytes = model.predict_proba(X / 255.0)
+    for converted in [bytes_by_unit, unit_by_bytes]:
+        assert np.allclose(converted, model.predict_proba(X), atol=1e-5)
+
+
+def test_rows_of_numbers_are_never_converted():
+    rows = np.linspace(0.0, 255.0, 60 * 4).reshape(60, 4)
+    model = ConvGPRegressor(steps=3, random_state=0).fit(rows, rows[:, 0])
+    small = rows / 255.0
+    assert np.allclose(model.predict(small), model.predict(np.vstack([small, rows]))[:60], atol=1e-6)
 
 
 def test_nothing_is_fitted_yet(digits):

@@ -11,7 +11,10 @@ pub fn check() -> Result<()> {
     crate::python_spec::check()?;
     cargo(&["fmt", "--all", "--check"], &[])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"], &[])?;
-    cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "--deny warnings")])
+    cargo(
+        &["doc", "--workspace", "--no-deps", "--features", "convgp/testing"],
+        &[("RUSTDOCFLAGS", "--deny warnings")],
+    )
 }
 
 /// The checks, then every test of the workspace, doc-tests included, then the book, reports in a browser and the Python package.

@@ -26,6 +26,11 @@ const STRUCTS: [(&str, &str); 7] = [
     ("ComponentSpec", "Component"),
     ("ModelSpec", "ModelSpec"),
 ];
+/// Classes for fields that several parts have: name, what is said of it, and the first of these parts.
+const BASES: [(&str, &str, &str); 2] = [
+    ("Radial", "A kernel of the distance between views.", "rbf"),
+    ("Combined", "A kernel made of others.", "sum"),
+];
 /// A struct, a table in it whose fields stand beside those of the struct, and those of them that Python calls otherwise.
 type Table = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 const TABLES: [Table; 2] =
@@ -53,7 +58,7 @@ fn generate() -> Result<String> {
     small.iter().try_for_each(|(rust, python)| schema.struct_class(&mut out, rust, python))?;
     for (name, base) in PARTS {
         for variant in schema.variants(name) {
-            schema.variant_class(&mut out, variant, base)?;
+            schema.variant_class(&mut out, variant, base, name)?;
         }
     }
     large.iter().try_for_each(|(rust, python)| schema.struct_class(&mut out, rust, python))?;
@@ -66,6 +71,7 @@ struct Schema {
 }
 
 /// A field of a Python class.
+#[derive(PartialEq)]
 struct Field {
     name: String,
     of_type: String,
@@ -115,11 +121,24 @@ impl Schema {
         class(out, python, "Spec", &about(node), &attribute, fields)
     }
 
-    fn variant_class(&self, out: &mut String, variant: &Value, base: &str) -> Result<()> {
-        let tag = tag(variant).context("a variant has a type")?;
-        let mut fields = self.fields(variant);
-        fields.extend(self.target(variant).into_iter().flat_map(|(_, payload)| self.fields(payload)));
-        class(out, &class_name(tag), base, &about(variant), &format!("    _type = \"{tag}\"\n"), fields)
+    fn variant_class(&self, out: &mut String, variant: &Value, base: &str, part: &str) -> Result<()> {
+        let kind = tag(variant).context("a variant has a type")?;
+        let fields_of = |variant: &Value| {
+            let inner = self.target(variant).into_iter().flat_map(|(_, payload)| self.fields(payload));
+            self.fields(variant).into_iter().chain(inner).collect::<Vec<_>>()
+        };
+        let first = |kind: &str| self.variants(part).iter().find(|v| tag(v) == Some(kind));
+        let attribute = format!("    _type = \"{kind}\"\n");
+        let shared =
+            BASES.iter().find(|(.., of)| first(of).is_some_and(|v| fields_of(v) == fields_of(variant)));
+        let Some((shared, what, of)) = shared else {
+            return class(out, &class_name(kind), base, &about(variant), &attribute, fields_of(variant));
+        };
+        if *of == kind {
+            class(out, shared, base, what, "", fields_of(variant))?;
+        }
+        let about = format!("{} Fields are those of ``{shared}``.", about(variant));
+        class(out, &class_name(kind), shared, &about, &attribute, Vec::new())
     }
 
     fn fields(&self, node: &Value) -> Vec<Field> {

@@ -23,7 +23,7 @@ struct Case<'a> {
 fn evaluate<T: Lane>(model: &Model, values: &Params, data: &Dataset, batch: usize) -> (f64, Vec<f64>) {
     let mut ws = Workspace::<Fused<T>>::default();
     let batch = data.batch(&(0..batch).collect::<Vec<_>>());
-    let bound = model.elbo_and_grad(&Fused::default(), values, &batch, data.len(), 0, &mut ws).unwrap();
+    let bound = model.elbo_and_grad(&Fused::default(), values, batch.of(data.len()), &mut ws).unwrap();
     (bound.elbo, ws.grad)
 }
 

@@ -1,7 +1,7 @@
 //! From what a reader delivers to a data set: labels become classes, then size, colour, subset and limit are applied.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use convgp::data::{Dataset, Images, Targets};
 
@@ -34,7 +34,7 @@ pub(crate) fn assemble(path: &Path, mut raw: Raw, options: &OpenOptions) -> Resu
     let mut splits = Vec::new();
     for split in raw.splits {
         let split = transform::apply(split, options)?;
-        let (kind, data) = (split.kind, dataset(split, &names)?);
+        let (kind, data) = (split.kind, dataset(path, split, &names)?);
         splits.push(Split { kind, data: reduce(data, options)? });
     }
     let Some(first) = splits.first() else {
@@ -71,9 +71,11 @@ fn reduce(data: Dataset, options: &OpenOptions) -> Result<Dataset> {
     }
 }
 
-fn dataset(split: RawSplit, names: &[String]) -> Result<Dataset> {
+fn dataset(root: &Path, split: RawSplit, names: &[String]) -> Result<Dataset> {
     let file = split.file;
     let images = Images::new(split.shape, split.pixels).map_err(Error::data(&file))?;
+    let below = |file: &PathBuf| relative(root, file);
+    let image_names = split.names.map(|files| files.iter().map(below).collect());
     let targets = match split.labels {
         Labels::Real(values) => Targets::real(values),
         // Checked by `settle_labels` to be in 0..names.len().
@@ -81,10 +83,24 @@ fn dataset(split: RawSplit, names: &[String]) -> Result<Dataset> {
             Targets::classes(labels.into_iter().map(|l| l as u32).collect(), names.len())
         }
         Labels::Text(_) => unreachable!("settle_labels leaves no text"),
+        Labels::Absent(_) => {
+            let hint = "Name data with labels; images alone are for predict";
+            return Err(Error::Missing { path: file, what: "the labels".into(), hint });
+        }
     }
     .map_err(Error::data(&file))?;
     let data = Dataset::new(images, targets).map_err(Error::data(&file))?;
-    data.with_class_names(names.to_vec()).map_err(Error::data(&file))
+    let data = data.with_class_names(names.to_vec()).map_err(Error::data(&file))?;
+    match image_names {
+        Some(image_names) => data.with_image_names(image_names).map_err(Error::data(&file)),
+        None => Ok(data),
+    }
+}
+
+/// The name of a file as seen from what was opened.
+pub(crate) fn relative(root: &Path, file: &Path) -> String {
+    let below = file.strip_prefix(root).ok().filter(|below| !below.as_os_str().is_empty());
+    below.unwrap_or(file).display().to_string()
 }
 
 /// Turns labels of all splits into class numbers or real numbers; returns the class names.
@@ -234,6 +250,6 @@ fn to_text(labels: &mut Labels) {
     match labels {
         Labels::Index(v) => *labels = Labels::Text(v.iter().map(i64::to_string).collect()),
         Labels::Real(v) => *labels = Labels::Text(v.iter().map(f64::to_string).collect()),
-        Labels::Text(_) => {}
+        Labels::Text(_) | Labels::Absent(_) => {}
     }
 }

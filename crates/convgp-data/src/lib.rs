@@ -30,6 +30,6 @@ pub mod write;
 pub use detect::detect;
 pub use error::{Error, Place, Result};
 pub use loaded::{FileHash, Format, Loaded, Skipped, Split, SplitKind};
-pub use open::{ImageFiles, open, read_images};
+pub use open::{ImageFiles, Opened, Unlabelled, open, open_any, read_images};
 pub use options::{Colour, Fit, OpenOptions, Size, TargetKind};
 pub use subset::{class_indices, limit_balanced, split, subset_classes};

@@ -1,9 +1,12 @@
 //! What reading a data set gives.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use convgp::data::{Dataset, ImageShape, Pixels};
 use serde::{Deserialize, Serialize};
+
+pub use crate::formats::Format;
 
 /// Which part of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -43,50 +46,6 @@ impl SplitKind {
 impl fmt::Display for SplitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-/// A file format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Format {
-    /// IDX files of the MNIST family.
-    Idx,
-    /// CIFAR-10 binary batches.
-    Cifar10,
-    /// CIFAR-100 binary batches.
-    Cifar100,
-    /// NumPy arrays, one per file.
-    Npy,
-    /// NumPy arrays in one archive.
-    Npz,
-    /// Tables of numbers, a row an image: CSV, TSV or white space (amat), perhaps in a zip.
-    Table,
-    /// A folder of image files by class.
-    Folder,
-    /// Image files listed in a `metadata.csv`.
-    Metadata,
-    /// Parquet with an image column.
-    Parquet,
-    /// Made by a generator, not read.
-    Generated,
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Format::Idx => "IDX files",
-            Format::Cifar10 => "CIFAR-10 binary",
-            Format::Cifar100 => "CIFAR-100 binary",
-            Format::Npy => "NPY arrays",
-            Format::Npz => "NPZ arrays",
-            Format::Table => "table of numbers",
-            Format::Folder => "folder of images",
-            Format::Metadata => "images listed in metadata.csv",
-            Format::Parquet => "Parquet",
-            Format::Generated => "generated",
-        })
     }
 }
 
@@ -164,11 +123,14 @@ pub(crate) enum Labels {
     Text(Vec<String>),
     /// Real numbers.
     Real(Vec<f64>),
+    /// So many images have none.
+    Absent(usize),
 }
 
 impl Labels {
     pub(crate) fn len(&self) -> usize {
         match self {
+            Labels::Absent(count) => *count,
             Labels::Index(v) => v.len(),
             Labels::Text(v) => v.len(),
             Labels::Real(v) => v.len(),
@@ -183,6 +145,8 @@ pub(crate) struct RawSplit {
     pub shape: ImageShape,
     pub pixels: Pixels,
     pub labels: Labels,
+    /// The file of every image, where each has its own.
+    pub names: Option<Vec<PathBuf>>,
     /// File with the labels, for messages.
     pub file: String,
 }

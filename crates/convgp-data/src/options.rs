@@ -78,6 +78,8 @@ pub struct OpenOptions {
     pub memory_cap: u64,
     /// Make an unreadable image an error instead of skipping it.
     pub strict: bool,
+    /// Take images without labels too, see [`open_any`](crate::open_any()).
+    pub unlabelled: bool,
 }
 
 impl Default for OpenOptions {
@@ -97,11 +99,23 @@ impl Default for OpenOptions {
             seed: 0,
             memory_cap: 8 << 30,
             strict: false,
+            unlabelled: false,
         }
     }
 }
 
 impl OpenOptions {
+    /// Numbers in an image, where shape or size and colour say so.
+    pub(crate) fn pixels(&self) -> Option<usize> {
+        let channels = match self.colour {
+            Colour::AsFound => None,
+            Colour::Grey => Some(1),
+            Colour::Rgb => Some(3),
+        };
+        let sized = || self.size.zip(channels).map(|(size, channels)| size.height * size.width * channels);
+        self.image_shape.map(ImageShape::len).or_else(sized)
+    }
+
     /// Whether a split is wanted.
     pub(crate) fn wants(&self, split: SplitKind) -> bool {
         self.splits.is_empty() || self.splits.contains(&split)

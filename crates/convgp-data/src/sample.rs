@@ -31,7 +31,7 @@ pub(crate) fn raw(options: &OpenOptions) -> Raw {
     let split = |kind, images, labels| {
         let (shape, pixels, labels) = arrays(images, labels);
         let labels = Labels::Index(labels.into_iter().map(i64::from).collect());
-        RawSplit { kind, shape, pixels: Pixels::U8(pixels), labels, file: NAME.into() }
+        RawSplit { kind, shape, pixels: Pixels::U8(pixels), labels, names: None, file: NAME.into() }
     };
     let mut splits = vec![
         split(SplitKind::Train, TRAIN_IMAGES, TRAIN_LABELS),

@@ -84,11 +84,16 @@ pub fn subset_classes(data: &Dataset, classes: &[usize]) -> Result<Dataset> {
     let new_label = |l: &u32| classes.iter().position(|&c| c == *l as usize);
     let keep: Vec<usize> = (0..labels.len()).filter(|&i| new_label(&labels[i]).is_some()).collect();
     let wrap = || Error::data("chosen classes");
-    let images = data.images().select(&keep).map_err(wrap())?;
+    let kept = data.select(&keep).map_err(wrap())?;
     let labels = keep.iter().filter_map(|&i| new_label(&labels[i])).map(|l| l as u32).collect();
     let targets = Targets::classes(labels, classes.len()).map_err(wrap())?;
     let kept_names = classes.iter().map(|&c| names[c].clone()).collect();
-    Dataset::new(images, targets).and_then(|d| d.with_class_names(kept_names)).map_err(wrap())
+    let chosen = Dataset::new(kept.images().clone(), targets).and_then(|d| d.with_class_names(kept_names));
+    match kept.image_names() {
+        Some(names) => chosen.and_then(|d| d.with_image_names(names.to_vec())),
+        None => chosen,
+    }
+    .map_err(wrap())
 }
 
 /// Class numbers for names; a number that is no name counts from 0.

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use convgp::data::{ImageShape, Pixels, Targets};
 use convgp_data::{
-    Colour, Error, Fit, OpenOptions, Size, SplitKind, TargetKind, open, read_images, sample, write,
+    Colour, Error, Fit, OpenOptions, Opened, Size, SplitKind, TargetKind, open, open_any, read_images,
+    sample, write,
 };
 use image::{DynamicImage, GrayImage, Rgb, RgbImage};
 
@@ -334,4 +335,52 @@ fn folders_that_are_no_data_sets_say_why() {
     says(&["1.png", "2.jpg"], &["its 2 images lie in one folder", "one folder per class"]);
     says(&["cat/1.gif", "dog/2.gif"], &["ends like an image", "1.gif", "webp"]);
     says(&["cat/", "dog/"], &["folders (cat, dog) hold no files"]);
+}
+
+/// Copies one array of an NPZ file into another.
+fn images_alone(from: &std::path::Path, to: &std::path::Path) {
+    use std::io::Write;
+    let mut all = zip::ZipArchive::new(std::fs::File::open(from).unwrap()).unwrap();
+    let mut x = Vec::new();
+    std::io::copy(&mut all.by_name("x_train.npy").unwrap(), &mut x).unwrap();
+    let mut alone = zip::ZipWriter::new(std::fs::File::create(to).unwrap());
+    alone.start_file("x_train.npy", zip::write::SimpleFileOptions::default()).unwrap();
+    alone.write_all(&x).unwrap();
+    alone.finish().unwrap();
+}
+
+#[test]
+fn images_without_labels_are_read_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let (train, _) = sample::mnist();
+    write::npz(&dir.path().join("all.npz"), &[(SplitKind::Train, &train)]).unwrap();
+    let new = dir.path().join("new.npz");
+    images_alone(&dir.path().join("all.npz"), &new);
+    let options = OpenOptions { limit: Some(7), ..Default::default() };
+    let Opened::Unlabelled(found) = open_any(&new, &options).unwrap() else { panic!() };
+    assert_eq!(found.images, train.select(&(0..7).collect::<Vec<_>>()).unwrap().images().clone());
+    assert!(matches!(open(&new, &options), Err(Error::Missing { .. })));
+    let with_labels = open_any(dir.path().join("all.npz"), &OpenOptions::default()).unwrap();
+    let Opened::Labelled(loaded) = with_labels else { panic!() };
+    assert_eq!(loaded.train(), Some(&train));
+    let classes = OpenOptions { classes: vec!["3".into()], ..Default::default() };
+    assert!(open_any(&new, &classes).unwrap_err().to_string().contains("to choose classes by"));
+}
+
+#[test]
+fn images_of_folders_have_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let (train, _) = sample::mnist();
+    write::folder(dir.path(), SplitKind::Train, &train).unwrap();
+    let options = OpenOptions { classes: vec!["7".into(), "2".into()], limit: Some(9), ..Default::default() };
+    let loaded = open(dir.path(), &options).unwrap();
+    let data = loaded.train().unwrap();
+    let Targets::Classes { labels, .. } = data.targets() else { panic!() };
+    for (name, &label) in data.image_names().unwrap().iter().zip(labels) {
+        assert!(name.starts_with(&format!("train/{}/", ["7", "2"][label as usize])), "{name}");
+        assert!(dir.path().join(name).is_file(), "{name}");
+    }
+    let unknown = OpenOptions { known_classes: vec!["7".into(), "2".into()], ..Default::default() };
+    let Opened::Unlabelled(found) = open_any(dir.path(), &unknown).unwrap() else { panic!() };
+    assert_eq!((found.images.count(), found.names.unwrap().len()), (train.len(), train.len()));
 }

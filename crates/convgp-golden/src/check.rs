@@ -48,7 +48,7 @@ impl Fixture {
         batch: &Batch,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
-        self.model.elbo_and_grad(engine, params, batch, self.num_data, 0, ws).at("outputs.elbo")
+        self.model.elbo_and_grad(engine, params, batch.of(self.num_data), ws).at("outputs.elbo")
     }
 
     fn covariances<E: Engine>(&self, outputs: &Node, ws: &Workspace<E>, found: &mut Found) -> Result<()> {

@@ -3,7 +3,7 @@
 use crate::GoldenError;
 use crate::node::Node;
 use crate::report::Quantity;
-use convgp::linalg::{self, CholeskyScratch, Mat};
+use convgp::linalg::{self, Cholesky, Mat};
 
 /// The comparisons made so far.
 #[derive(Debug, Default)]
@@ -57,13 +57,9 @@ pub fn sum<'a>(arrays: impl Iterator<Item = &'a [f64]>) -> Vec<f64> {
 /// Condition number of a symmetric matrix in the 1-norm; infinite if it is not positive definite.
 pub fn condition(k: Mat) -> f64 {
     let (m, norm) = (k.rows(), one_norm(&k));
-    let mut factor = k;
-    if linalg::cholesky(factor.view_mut(), &mut CholeskyScratch::default()).is_err() {
-        return f64::INFINITY;
-    }
-    factor.zero_upper();
+    let Ok(factor) = Cholesky::new(k) else { return f64::INFINITY };
     let (mut lower, mut inverse) = (Mat::zeros(m, m), Mat::zeros(m, m));
-    linalg::invert_lower(lower.view_mut(), factor.view());
+    linalg::invert_lower(lower.view_mut(), factor.lower().view());
     linalg::gemm(inverse.view_mut(), linalg::Accumulate::Set, 1.0, lower.view().transpose(), lower.view());
     norm * one_norm(&inverse)
 }

@@ -10,7 +10,7 @@ use convgp::closed_form::{Features, LeaveOneOut, Options, Precision as Products}
 use convgp::cov::{Cov, Engine};
 use convgp::data::{Dataset, Images, Targets};
 use convgp::likelihood::{LikelihoodSpec, Predictive};
-use convgp::linalg::{Accumulate, CholeskyScratch, Mat, cholesky, gemm, norm_squared, solve_lower};
+use convgp::linalg::{Accumulate, Cholesky, Mat, gemm, norm_squared, solve_lower};
 use convgp::model::{PosteriorSpec, Predictor};
 use convgp::params::Params;
 use convgp::variational::Structure;
@@ -132,10 +132,10 @@ impl<E: Engine> Case<'_, E> {
         let mut factor = Mat::zeros(d, d);
         gemm(factor.view_mut(), Accumulate::Set, 1.0, self.a.view(), self.a.view().transpose());
         (0..d).for_each(|i| factor[(i, i)] += lambda);
-        cholesky(factor.view_mut(), &mut CholeskyScratch::default())
+        let factor = Cholesky::new(factor)
             .map_err(|_| GoldenError::field("lambda", "leaves `G + lambda I` indefinite"))?;
         let mut solved = self.a.clone();
-        solve_lower(factor.view(), solved.view_mut());
+        factor.whiten(solved.view_mut());
         Ok((0..solved.cols()).map(|n| norm_squared(solved.col(n))).collect())
     }
 

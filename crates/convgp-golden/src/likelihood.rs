@@ -3,10 +3,10 @@
 use crate::GoldenError;
 use crate::error::At;
 use crate::node::Node;
-use convgp::data::{DataError, Targets};
+use convgp::data::Targets;
 use convgp::likelihood::{
-    Binary, Expectations, Gaussian, Likelihood, Logit, Marginals, POINTS, Predictive, Probit, RobustMax,
-    Softmax, VarianceDerivative,
+    Binary, Expectations, Gaussian, Integrand, Likelihood, Logit, Marginals, POINTS, Predictive, Probit,
+    RobustMax, Softmax, VarianceDerivative,
 };
 
 /// The likelihood of a file with this many latents, and its targets.
@@ -73,22 +73,17 @@ impl GivenDraws {
 }
 
 impl Likelihood for GivenDraws {
+    fn name(&self) -> &'static str {
+        self.softmax.name()
+    }
     fn latents(&self) -> usize {
         self.softmax.latents()
     }
-    fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
-        self.softmax.check_targets(targets)
+    fn classes(&self) -> Option<usize> {
+        self.softmax.classes()
     }
-    fn expect_power(
-        &self,
-        alpha: f64,
-        _theta: &[f64],
-        q: &Marginals,
-        targets: &Targets,
-        _draw: u64,
-        out: &mut Expectations,
-    ) {
-        self.softmax.expect_with(alpha, &self.eps, q, targets, out);
+    fn expect(&self, of: &Integrand, out: &mut Expectations) {
+        self.softmax.expect_with(&self.eps, of, out);
     }
     fn predict(&self, _theta: &[f64], q: &Marginals) -> Predictive {
         self.softmax.predict_with(&self.eps, q)

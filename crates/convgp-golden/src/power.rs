@@ -8,7 +8,7 @@ use crate::node::Node;
 use crate::report::{Precision, Report};
 use convgp::data::Targets;
 use convgp::likelihood::{
-    Expectations, Likelihood, Logit, Marginals, Probit, Softmax, VarianceDerivative, expect_scalar,
+    Expectations, Integrand, Likelihood, Logit, Marginals, Probit, Softmax, VarianceDerivative, expect_scalar,
 };
 
 type Result<T> = std::result::Result<T, GoldenError>;
@@ -55,8 +55,12 @@ impl<'a> Case<'a> {
 
     fn expect(&self, alpha: f64) -> Expectations {
         let mut out = self.room();
-        self.likelihood.expect_power(alpha, &self.theta, &self.q, &self.targets, 0, &mut out);
+        self.likelihood.expect(&self.integrand(alpha), &mut out);
         out
+    }
+
+    fn integrand(&self, alpha: f64) -> Integrand<'_> {
+        Integrand { alpha, ..Integrand::new(&self.theta, &self.q, &self.targets) }
     }
 
     fn compare(&self, outputs: &Node, found: &mut Found) -> Result<()> {
@@ -82,20 +86,20 @@ impl<'a> Case<'a> {
     /// Derivatives in the variances as natural steps may take them.
     fn weighted(&self, alpha: f64) -> Result<Vec<f64>> {
         let (node, mut out) = (self.node.get("likelihood")?, self.room());
-        let curvature = VarianceDerivative::Curvature;
-        let is_one = |n: usize| matches!(&self.targets, Targets::Classes { labels, .. } if labels[n] == 1);
+        let (curvature, of) = (VarianceDerivative::Curvature, &self.integrand(alpha));
+        let is_one = |targets: &Targets, n: usize| matches!(targets, Targets::Classes { labels, .. } if labels[n] == 1);
         match node.get("type")?.text()? {
             "bernoulli_probit" => {
                 let jitter = node.find("link_jitter").map_or(Ok(0.0), |j| j.number())?;
                 let probit = Probit::new(jitter).at(node.path())?;
-                expect_scalar(&probit, alpha, curvature, &[], &self.q, is_one, &mut out);
+                expect_scalar(&probit, curvature, of, is_one, &mut out);
             }
-            "bernoulli_logit" => expect_scalar(&Logit, alpha, curvature, &[], &self.q, is_one, &mut out),
+            "bernoulli_logit" => expect_scalar(&Logit, curvature, of, is_one, &mut out),
             "softmax" => {
                 let draws = node.get("mc_eps")?;
                 let eps = draws.array(&[draws.list()?.len(), self.images(), self.latents])?;
                 let softmax = Softmax::new(self.latents).at(node.path())?.with_derivative(curvature);
-                softmax.expect_with(alpha, &eps, &self.q, &self.targets, &mut out);
+                softmax.expect_with(&eps, of, &mut out);
             }
             other => return Err(node.refuse(format!("is `{other}`, which has no `d_var_weighted`"))),
         }

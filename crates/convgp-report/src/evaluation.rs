@@ -11,6 +11,7 @@ pub struct Evaluation {
     labels: Vec<u32>,
     class_names: Vec<String>,
     images: Images,
+    image_names: Option<Vec<String>>,
 }
 
 impl Evaluation {
@@ -25,7 +26,16 @@ impl Evaluation {
         if images.count() != labels.len() {
             return Err(ReportError::ImageCount { images: images.count(), found: labels.len() });
         }
-        Ok(Self { probabilities, labels, class_names, images })
+        Ok(Self { probabilities, labels, class_names, images, image_names: None })
+    }
+
+    /// Names of the images, such as their files; without names they are numbered.
+    pub fn with_image_names(mut self, names: Option<Vec<String>>) -> Result<Self, ReportError> {
+        if let Some(found) = names.as_ref().map(Vec::len).filter(|&found| found != self.images.count()) {
+            return Err(ReportError::ImageCount { images: self.images.count(), found });
+        }
+        self.image_names = names;
+        Ok(self)
     }
 
     /// The predictions beside the labels.
@@ -40,6 +50,10 @@ impl Evaluation {
     /// The images.
     pub fn images(&self) -> &Images {
         &self.images
+    }
+    /// Name of image `n`: its file, else its number.
+    pub(crate) fn image_name(&self, n: usize) -> String {
+        self.image_names.as_ref().map_or_else(|| n.to_string(), |names| names[n].clone())
     }
     /// Name of the label of image `n`.
     pub(crate) fn label_name(&self, n: usize) -> &str {

@@ -94,6 +94,7 @@ impl ModelView {
                     name: response_name(component.name(), r, component.responses().len()),
                     weights: response.weights_slot().map(|_| response.weights(values)),
                     inducing: (0..component.inducing())
+                        .filter(|_| !response.views().is_staged())
                         .map(|m| component.z(values, m)[..pixels].to_vec())
                         .collect(),
                     means: means[responses.len()].clone(),

@@ -35,7 +35,9 @@ impl Report {
             (Predictive::Classes { probabilities, .. }, Some(c)) => {
                 let names = evaluation.data.class_names().to_vec();
                 let (labels, images) = (c.labels().to_vec(), images.clone());
-                Ok(report.evaluation(Evaluation::new(probabilities.clone(), labels, names, images)?))
+                let files = evaluation.data.image_names().map(<[String]>::to_vec);
+                let shown = Evaluation::new(probabilities.clone(), labels, names, images)?;
+                Ok(report.evaluation(shown.with_image_names(files)?))
             }
             _ => Ok(report
                 .fact("root mean square error", &evaluation.metrics.error_text())

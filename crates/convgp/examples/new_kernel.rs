@@ -8,7 +8,7 @@
 use convgp::component::{ComponentParts, ImageNorm};
 use convgp::cov::Reference;
 use convgp::data::{Dataset, ImageShape, Images, Pixels, Targets};
-use convgp::kernel::{Dims, Kernel, KernelError, Radial, Stationary, check_kernel};
+use convgp::kernel::{Dims, Kernel, KernelError, PairBar, Radial, Stationary, check_kernel};
 use convgp::likelihood::LikelihoodSpec;
 use convgp::linalg::dot;
 use convgp::model::{Jitter, PosteriorSpec, Weights, Workspace};
@@ -46,19 +46,11 @@ impl Kernel for Quadratic {
     fn value(&self, theta: &[f64], a: &[f64], b: &[f64]) -> f64 {
         theta[0] * (dot(a, b) + theta[1]).powi(2)
     }
-    fn pullback(
-        &self,
-        theta: &[f64],
-        a: &[f64],
-        b: &[f64],
-        g: f64,
-        theta_bar: &mut [f64],
-        b_bar: Option<&mut [f64]>,
-    ) {
+    fn pullback(&self, theta: &[f64], a: &[f64], b: &[f64], g: f64, bar: &mut PairBar) {
         let inner = dot(a, b) + theta[1];
-        theta_bar[0] += g * inner * inner;
-        theta_bar[1] += g * theta[0] * 2.0 * inner;
-        if let Some(b_bar) = b_bar {
+        bar.theta[0] += g * inner * inner;
+        bar.theta[1] += g * theta[0] * 2.0 * inner;
+        if let Some(b_bar) = bar.b.as_deref_mut() {
             b_bar.iter_mut().zip(a).for_each(|(bar, a)| *bar += g * theta[0] * 2.0 * inner * a);
         }
     }
@@ -95,7 +87,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let likelihood = spec.likelihood.build()?;
         let (model, values) = Model::from_parts(spec, vec![parts], likelihood)?;
         let (batch, mut ws) = (data.batch(&[0, 1, 2, 3]), Workspace::default());
-        let bound = model.elbo_and_grad(&Reference, &values, &batch, data.len(), 0, &mut ws)?;
+        let bound = model.elbo_and_grad(&Reference, &values, batch.of(data.len()), &mut ws)?;
         println!("{name}: keeps the contract; bound {:.3}, {} derivatives", bound.elbo, ws.grad.len());
     }
     Ok(())

@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (model, values) =
         Model::with_likelihood(&spec, Box::new(Real(StudentT)), Some(data.images()), &mut rng)?;
     let (batch, mut ws) = (data.batch(&[0, 1, 2, 3]), Workspace::default());
-    let bound = model.elbo_and_grad(&Reference, &values, &batch, data.len(), 0, &mut ws)?;
+    let bound = model.elbo_and_grad(&Reference, &values, batch.of(data.len()), &mut ws)?;
     let slope = model.layout().entry("likelihood.scale")?.slot.of(&ws.grad)[0];
     println!("keeps the contract; bound {:.3}, derivative in the scale {slope:.3}", bound.elbo);
     let predictor = Predictor::new(&model, &Reference, &values)?;

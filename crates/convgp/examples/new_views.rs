@@ -12,7 +12,7 @@ use convgp::kernel::{Dims, Rbf, Stationary};
 use convgp::likelihood::LikelihoodSpec;
 use convgp::model::{Jitter, PosteriorSpec, Weights, Workspace};
 use convgp::rng::Rng;
-use convgp::views::{Layout, Views, check_views};
+use convgp::views::{Layout, Views, ViewsSize, check_views};
 use convgp::{Model, ModelSpec};
 use std::sync::Arc;
 
@@ -40,14 +40,9 @@ impl Dilated {
 }
 
 impl Views for Dilated {
-    fn image_shape(&self) -> ImageShape {
-        self.shape
-    }
-    fn count(&self) -> usize {
-        self.grid().0 * self.grid().1
-    }
-    fn len(&self) -> usize {
-        self.side * self.side
+    fn size(&self) -> ViewsSize {
+        let (count, len) = (self.grid().0 * self.grid().1, self.side * self.side);
+        ViewsSize { image: self.shape, count, len, coordinates: 0 }
     }
     fn write(&self, image: &[f64], out: &mut [f64]) {
         for (p, view) in out.chunks_exact_mut(self.len()).enumerate() {
@@ -97,7 +92,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let likelihood = spec.likelihood.build()?;
     let (model, values) = Model::from_parts(spec, vec![parts], likelihood)?;
     let (batch, mut ws) = (data.batch(&[0, 1, 2, 3]), Workspace::default());
-    let bound = model.elbo_and_grad(&Reference, &values, &batch, data.len(), 0, &mut ws)?;
+    let bound = model.elbo_and_grad(&Reference, &values, batch.of(data.len()), &mut ws)?;
     println!("bound {:.3}, {} derivatives", bound.elbo, ws.grad.len());
     Ok(())
 }

@@ -12,7 +12,7 @@ pub use pooling::Pooling;
 
 use crate::kernel::{Kernel, parameter_count};
 use crate::params::{Layout, ParamError, ParamInit, Slot, Transform};
-use crate::views::Views;
+use crate::views::{Constant, Views};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -239,6 +239,12 @@ impl Component {
     /// White-noise variance, zero when there is none.
     pub fn white(&self, values: &[f64]) -> f64 {
         self.white.map_or(0.0, |s| s.of(values)[0])
+    }
+
+    /// Adds the arrays that are no parameters, under this prefix.
+    pub fn constants<'a>(&'a self, name: &str, out: &mut Vec<Constant<'a>>) {
+        let sets = self.responses.iter().step_by(self.pooled).enumerate();
+        sets.for_each(|(set, response)| response.views.constants(name, set, out));
     }
 
     /// The closest pair of inducing inputs and their distance, for error messages; `None` with fewer than two.

@@ -7,7 +7,7 @@
 mod batch;
 mod pixels;
 
-pub use batch::Batch;
+pub use batch::{Batch, Minibatch};
 pub use pixels::{PixelOwner, PixelScale, PixelView, Pixels};
 
 use schemars::JsonSchema;
@@ -43,6 +43,8 @@ pub enum DataError {
     TooFewClasses { classes: usize },
     #[error("{names} class names for {classes} classes")]
     ClassNames { names: usize, classes: usize },
+    #[error("{names} names for {images} images; every image needs exactly one")]
+    ImageNames { names: usize, images: usize },
     #[error("image {index} asked for, but there are only {count}")]
     IndexOutOfRange { index: usize, count: usize },
     #[error("the likelihood expects {expected}, the targets are {found}")]
@@ -125,6 +127,15 @@ impl std::fmt::Display for ImageShape {
 }
 
 /// A stack of images of one shape with finite pixels.
+///
+/// ```
+/// use convgp::data::{ImageShape, Images, Pixels};
+///
+/// let shape = ImageShape::new(1, 2, 1)?;
+/// assert_eq!(Images::new(shape, Pixels::F64(vec![0.5, 1.0, 0.0, 0.25]))?.count(), 2);
+/// assert!(Images::new(shape, Pixels::F64(vec![0.5, 1.0, 0.0])).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Images {
     shape: ImageShape,
@@ -189,6 +200,15 @@ impl Images {
 }
 
 /// One target per image.
+///
+/// ```
+/// use convgp::data::Targets;
+///
+/// assert_eq!(Targets::classes(vec![2, 0, 1], 3)?.len(), 3);
+/// assert!(Targets::classes(vec![3], 3).is_err());
+/// assert!(Targets::real(vec![f64::NAN]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Targets {
     /// Class labels `0..classes`.
@@ -246,11 +266,30 @@ impl Targets {
 }
 
 /// Images with their targets.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// ```
+/// use convgp::data::{Dataset, ImageShape, Images, Pixels, Targets};
+///
+/// let images = Images::new(ImageShape::new(2, 2, 1)?, Pixels::U8(vec![0, 255, 10, 20, 30, 40, 50, 60]))?;
+/// let data = Dataset::new(images, Targets::classes(vec![1, 0], 2)?)?;
+/// assert_eq!(data.len(), 2);
+/// assert_eq!(data.batch(&[1]).targets(), &Targets::classes(vec![0], 2)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
 pub struct Dataset {
     images: Images,
     targets: Targets,
     class_names: Vec<String>,
+    image_names: Option<Vec<String>>,
+}
+
+/// The names of images do not count: the same images may lie in other files.
+impl PartialEq for Dataset {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.images, &self.targets, &self.class_names)
+            == (&other.images, &other.targets, &other.class_names)
+    }
 }
 
 impl Dataset {
@@ -268,7 +307,7 @@ impl Dataset {
             Targets::Classes { classes, .. } => (0..*classes).map(|c| c.to_string()).collect(),
             Targets::Real(_) => Vec::new(),
         };
-        Ok(Self { images, targets, class_names })
+        Ok(Self { images, targets, class_names, image_names: None })
     }
 
     /// Gives the classes names, one per class.
@@ -277,6 +316,15 @@ impl Dataset {
             return Err(DataError::ClassNames { names: names.len(), classes: self.class_names.len() });
         }
         self.class_names = names;
+        Ok(self)
+    }
+
+    /// Gives the images names, one per image, such as the files they came from.
+    pub fn with_image_names(mut self, names: Vec<String>) -> Result<Self, DataError> {
+        if names.len() != self.len() {
+            return Err(DataError::ImageNames { names: names.len(), images: self.len() });
+        }
+        self.image_names = Some(names);
         Ok(self)
     }
 
@@ -297,6 +345,10 @@ impl Dataset {
     pub fn class_names(&self) -> &[String] {
         &self.class_names
     }
+    /// One name per image, if they have any.
+    pub fn image_names(&self) -> Option<&[String]> {
+        self.image_names.as_deref()
+    }
     /// Number of images.
     pub fn len(&self) -> usize {
         self.images.count()
@@ -309,7 +361,10 @@ impl Dataset {
     /// The chosen rows, in the order given.
     pub fn select(&self, indices: &[usize]) -> Result<Self, DataError> {
         let images = self.images.select(indices)?;
-        Ok(Self { images, targets: self.targets.select(indices), class_names: self.class_names.clone() })
+        let (targets, class_names) = (self.targets.select(indices), self.class_names.clone());
+        let chosen = |names: &Vec<String>| indices.iter().map(|&i| names[i].clone()).collect();
+        let image_names = self.image_names.as_ref().map(chosen);
+        Ok(Self { images, targets, class_names, image_names })
     }
 
     /// Refills `batch` with the given rows; allocates only when the batch grows.
@@ -361,6 +416,12 @@ mod tests {
         let images = Images::new(shape(), Pixels::F64(vec![0.0; 12])).unwrap();
         let targets = Targets::real(vec![0.0]).unwrap();
         assert!(matches!(Dataset::new(images.clone(), targets), Err(DataError::TargetCount { .. })));
+        let data = Dataset::new(images.clone(), Targets::real(vec![0.0, 1.0]).unwrap()).unwrap();
+        let error = data.clone().with_image_names(vec!["a.png".into()]).unwrap_err();
+        assert!(matches!(error, DataError::ImageNames { names: 1, images: 2 }), "{error}");
+        let named = data.clone().with_image_names(vec!["a.png".into(), "b.png".into()]).unwrap();
+        assert_eq!(named.select(&[1]).unwrap().image_names(), Some(&["b.png".to_string()][..]));
+        assert!(named == data && data.image_names().is_none());
         assert!(matches!(images.select(&[2]), Err(DataError::IndexOutOfRange { index: 2, count: 2 })));
     }
 }

@@ -64,6 +64,12 @@ pub enum SpecError {
         "component `{name}`: responses share inducing inputs, so their views must be equally long; found {first} and {other} numbers"
     )]
     UnequalViews { name: String, first: usize, other: usize },
+    #[error(
+        "component `{name}`: a first stage has nothing to learn and no `kff`; remove `weights` and `white`, and use `image_norm` \"nystrom\" or \"none\""
+    )]
+    FirstStage { name: String },
+    #[error("the array `{name}` of the model is missing or of another size")]
+    MissingConstant { name: String },
     #[error("component `{name}`: `inducing.count` is 0; at least one inducing input is needed")]
     NoInducing { name: String },
     #[error(

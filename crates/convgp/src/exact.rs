@@ -4,20 +4,42 @@ use crate::Result;
 use crate::cov::{exact_covariance, exact_cross_covariance};
 use crate::data::{Batch, Dataset, Images, Targets};
 use crate::error::{NumericalError, SpecError};
-use crate::likelihood::{LikelihoodSpec, Marginals, Predictive};
-use crate::linalg::{CholeskyScratch, Mat, MatMut, cholesky, dot, norm_squared, solve_lower};
+use crate::likelihood::{Marginals, Predictive};
+use crate::linalg::{Cholesky, Mat, dot, norm_squared};
 use crate::model::Model;
 
 /// A model's prior conditioned on all training images, without inducing inputs: `y = f(x) + noise`.
 ///
 /// Work: `N^2 P^2 / 2` kernel values and `N^3 / 3` flops, so a few hundred images.
+///
+/// ```
+/// # use convgp::{Model, ModelSpec, data::{Dataset, Images, Pixels, Targets}, rng::Rng};
+/// # let spec = ModelSpec::from_toml(r#"
+/// #     image = { height = 4, width = 4 }
+/// #     likelihood = { type = "gaussian" }
+/// #     [[components]]
+/// #     views = { type = "patches", patch = [2, 2] }
+/// #     kernel = { type = "rbf" }
+/// #     inducing = { count = 3 }
+/// # "#)?;
+/// # let images = Images::new(spec.image, Pixels::F64((0..96).map(|i| f64::from(i * i % 17) / 17.0).collect()))?;
+/// # let data = Dataset::new(images, Targets::real(vec![0.1, -0.4, 0.7, 0.2, 0.0, 0.3])?)?;
+/// # let (model, params) = Model::new(&spec, Some(data.images()), &mut Rng::new(1))?;
+/// use convgp::{cov::Reference, exact::ExactGp, model::Workspace};
+///
+/// let exact = ExactGp::new(&model, &params, &data)?;
+/// let batch = data.batch(&[0, 1, 2, 3, 4, 5]);
+/// let bound = model.elbo(&Reference, &params, batch.of(data.len()), &mut Workspace::default())?;
+/// assert!(bound.elbo <= exact.log_evidence());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct ExactGp<'a> {
     model: &'a Model,
     values: &'a [f64],
     train: Batch,
     /// Factor of `K + noise I`.
-    chol: Mat,
+    chol: Cholesky,
     /// `chol^{-1} y`.
     whitened: Vec<f64>,
 }
@@ -28,32 +50,29 @@ impl<'a> ExactGp<'a> {
         model.check_images(data.images().shape())?;
         let (noise, y) = noise_and_targets(model, values, data.targets())?;
         let train = Batch::of_images(data.images(), &(0..data.len()).collect::<Vec<_>>());
-        let mut chol = Mat::zeros(data.len(), data.len());
+        let mut sum = Mat::zeros(data.len(), data.len());
         for c in model.components() {
             let k = exact_covariance(c, values, &train);
-            chol.data_mut().iter_mut().zip(k.data()).for_each(|(s, k)| *s += k);
+            sum.data_mut().iter_mut().zip(k.data()).for_each(|(s, k)| *s += k);
         }
-        (0..data.len()).for_each(|i| chol[(i, i)] += noise);
-        cholesky(chol.view_mut(), &mut CholeskyScratch::default()).map_err(|e| {
-            NumericalError::IndefiniteMatrix {
-                matrix: "covariance of the training images",
-                row: e.row,
-                size: data.len(),
-                remedy: "raise the noise variance or drop duplicate images",
-            }
+        (0..data.len()).for_each(|i| sum[(i, i)] += noise);
+        let chol = Cholesky::new(sum).map_err(|e| NumericalError::IndefiniteMatrix {
+            matrix: "covariance of the training images",
+            row: e.row,
+            size: data.len(),
+            remedy: "raise the noise variance or drop duplicate images",
         })?;
         let mut whitened = y;
-        solve_lower(chol.view(), MatMut::from_column_major_slice_mut(&mut whitened, data.len(), 1));
+        chol.whiten_vector(&mut whitened);
         Ok(Self { model, values, train, chol, whitened })
     }
 
     /// `log p(y) = log N(y; 0, K + noise I)`, which no bound exceeds.
     pub fn log_evidence(&self) -> f64 {
-        let n = self.chol.rows();
-        let log_det: f64 = (0..n).map(|i| libm::log(self.chol[(i, i)])).sum();
+        let n = self.whitened.len();
         let constant = 0.5 * n as f64 * libm::log(std::f64::consts::TAU);
-        let log_scale = libm::log(self.model.spec().likelihood.target_units().scale);
-        -constant - log_det - 0.5 * norm_squared(&self.whitened) - n as f64 * log_scale
+        let log_scale = libm::log(self.model.likelihood().gaussian_noise().unwrap_or_default().scale);
+        -constant - self.chol.half_log_det() - 0.5 * norm_squared(&self.whitened) - n as f64 * log_scale
     }
 
     /// Posterior mean and variance of `f` at each image.
@@ -62,13 +81,13 @@ impl<'a> ExactGp<'a> {
         let mut out = Marginals::default();
         for i in 0..images.count() {
             let new = Batch::of_images(images, &[i]);
-            let (mut cross, mut prior) = (Mat::zeros(self.chol.rows(), 1), 0.0);
+            let (mut cross, mut prior) = (Mat::zeros(self.whitened.len(), 1), 0.0);
             for c in self.model.components() {
                 let k = exact_cross_covariance(c, self.values, &self.train, &new);
                 cross.data_mut().iter_mut().zip(k.data()).for_each(|(s, k)| *s += k);
                 prior += exact_covariance(c, self.values, &new)[(0, 0)];
             }
-            solve_lower(self.chol.view(), cross.view_mut());
+            self.chol.whiten(cross.view_mut());
             out.mean.push(dot(cross.data(), &self.whitened));
             out.var.push((prior - norm_squared(cross.data())).max(0.0));
         }
@@ -84,13 +103,13 @@ impl<'a> ExactGp<'a> {
 
 /// Noise variance and real targets as the model sees them, or why closed forms do not apply.
 pub(crate) fn noise_and_targets(model: &Model, values: &[f64], targets: &Targets) -> Result<(f64, Vec<f64>)> {
-    if !matches!(model.spec().likelihood, LikelihoodSpec::Gaussian { .. }) {
+    let likelihood = model.likelihood();
+    let (Some(units), None) = (likelihood.gaussian_noise(), likelihood.classes()) else {
         return Err(SpecError::CollapsedLikelihood.into());
-    }
-    model.likelihood().check_targets(targets)?;
+    };
+    likelihood.check_targets(targets)?;
     match targets {
         Targets::Real(y) => {
-            let units = model.spec().likelihood.target_units();
             Ok((model.likelihood_theta(values)[0], y.iter().map(|&y| units.standardise(y)).collect()))
         }
         Targets::Classes { .. } => Err(SpecError::CollapsedLikelihood.into()),
@@ -138,7 +157,8 @@ mod tests {
     #[test]
     fn classes_have_no_closed_form() {
         let data = regression(4, 0);
-        let spec = crate::ModelSpec { likelihood: LikelihoodSpec::probit(), ..small_spec() };
+        let spec =
+            crate::ModelSpec { likelihood: crate::likelihood::LikelihoodSpec::probit(), ..small_spec() };
         let (model, values) =
             crate::Model::new(&spec, Some(data.images()), &mut crate::rng::Rng::new(1)).unwrap();
         assert!(matches!(

@@ -16,7 +16,7 @@ use crate::likelihood::Temperature;
 use crate::model::{Model, ModelSpec};
 use crate::params::{Entry, Form, Params};
 use crate::prepare::Preparation;
-use crate::views::Whitening;
+use crate::views::Constant;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -110,17 +110,10 @@ fn write_model<T>(
         (e.name.clone(), Tensor { shape: parameter_shape(model, e), numbers })
     };
     let mut tensors: Vec<_> = entries.iter().map(tensor).collect();
-    for (component, set, Whitening { mean, matrix }) in model.whitenings() {
-        let (name, len) = (|what: &str| whitening_name(component, set, what), mean.len());
-        tensors.push((name("mean"), Tensor { shape: vec![len], numbers: Numbers::Double(mean) }));
-        tensors.push((name("matrix"), Tensor { shape: vec![len, len], numbers: Numbers::Double(matrix) }));
+    for Constant { name, shape, values } in model.constants() {
+        tensors.push((name, Tensor { shape, numbers: Numbers::Double(values) }));
     }
     write(header, tensors)
-}
-
-/// The array of a whitening, which is no parameter.
-fn whitening_name(component: &str, set: usize, what: &str) -> String {
-    format!("{component}.whitening.{set}.{what}")
 }
 
 /// Shape of a parameter as an array: inducing inputs are `M x E`, means `L x Mtot`, factors `L x packed`; everything else is flat.
@@ -143,11 +136,7 @@ fn read_model(file: &tensors::File<'_>) -> Result<FittedModel> {
     let mut header = read_header(path, &text)?;
     // Where version 0.1 kept it.
     let temperature = header.spec.likelihood.take_temperature()?.unwrap_or(header.inverse_temperature);
-    let whitening = |component: &str, set: usize| {
-        let array = |what: &str| arrays.doubles(&whitening_name(component, set, what)).ok();
-        Some(Whitening { mean: array("mean")?, matrix: array("matrix")? })
-    };
-    let (model, mut params) = Model::restore(&header.spec, &whitening)?;
+    let (model, mut params) = Model::restore(&header.spec, &|name| arrays.doubles(name).ok())?;
     for entry in model.layout().entries() {
         params.set(&entry.name, &arrays.doubles(&entry.name)?)?;
     }

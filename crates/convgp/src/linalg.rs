@@ -22,7 +22,8 @@ pub type MatMut<'a> = faer::MatMut<'a, f64>;
 const COLUMNS: usize = 32;
 
 /// Not positive definite: elimination met a pivot that is not positive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not positive definite: the pivot of row {row} is not positive")]
 pub struct NotPositiveDefinite {
     /// Row of the failing pivot.
     pub row: usize,
@@ -277,6 +278,80 @@ pub fn cholesky(k: MatMut<'_>, scratch: &mut CholeskyScratch) -> Result<(), NotP
         .map_err(|e| match e {
             llt::factor::LltError::NonPositivePivot { index } => NotPositiveDefinite { row: index },
         })
+}
+
+/// The factor `L` of a positive definite `K = L L^T`, lower triangular.
+///
+/// ```
+/// use convgp::linalg::{Cholesky, Mat};
+///
+/// let k = Mat::from_columns(vec![4.0, 2.0, 2.0, 5.0], 2);
+/// let factor = Cholesky::new(k)?;
+/// assert_eq!(factor.half_log_det(), 4f64.ln()); // |K| = 16
+/// let mut x = [8.0, 16.0];
+/// factor.solve(&mut x);
+/// assert_eq!(x, [0.5, 3.0]);
+/// # Ok::<(), convgp::linalg::NotPositiveDefinite>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cholesky {
+    factor: Mat,
+}
+
+impl Cholesky {
+    /// Of `k`, of which the lower triangle is read.
+    pub fn new(k: Mat) -> Result<Self, NotPositiveDefinite> {
+        let size = k.rows();
+        Self::by_blocks(k, &[size])
+    }
+
+    /// The same by blocks of the given sizes, see [`cholesky_by_blocks`].
+    pub fn by_blocks(mut k: Mat, sizes: &[usize]) -> Result<Self, NotPositiveDefinite> {
+        cholesky_by_blocks(k.view_mut(), sizes, &mut CholeskyScratch::default())?;
+        k.zero_upper();
+        Ok(Self { factor: k })
+    }
+
+    /// With this lower triangle, packed by columns; its diagonal must be positive.
+    pub fn from_packed(packed: &[f64], order: usize) -> Self {
+        let mut factor = Mat::zeros(order, order);
+        unpack_lower(packed, factor.view_mut());
+        factor.zero_upper();
+        Self { factor }
+    }
+
+    /// `L`, zeros above its diagonal.
+    pub fn lower(&self) -> &Mat {
+        &self.factor
+    }
+    /// `log |L|`, half the log-determinant of `K`.
+    pub fn half_log_det(&self) -> f64 {
+        (0..self.factor.rows()).map(|i| libm::log(self.factor[(i, i)])).sum()
+    }
+    /// `rhs <- L^{-1} rhs`.
+    pub fn whiten(&self, rhs: MatMut<'_>) {
+        solve_lower(self.factor.view(), rhs);
+    }
+    /// `x <- L^{-1} x`.
+    pub fn whiten_vector(&self, x: &mut [f64]) {
+        let rows = x.len();
+        self.whiten(MatMut::from_column_major_slice_mut(x, rows, 1));
+    }
+    /// `x <- K^{-1} x`.
+    pub fn solve(&self, x: &mut [f64]) {
+        let rows = x.len();
+        let mut x = MatMut::from_column_major_slice_mut(x, rows, 1);
+        solve_lower(self.factor.view(), x.as_mut());
+        solve_lower_t(self.factor.view(), x);
+    }
+    /// The lower triangle of `K^{-1}`.
+    pub fn inverse(&self) -> Mat {
+        let order = self.factor.rows();
+        let (mut inverse, mut product) = (Mat::zeros(order, order), Mat::zeros(order, order));
+        invert_lower(inverse.view_mut(), self.factor.view());
+        own_t_times_lower(product.view_mut(), inverse.view());
+        product
+    }
 }
 
 /// [`cholesky`] by blocks of the given sizes: only the diagonal blocks are ever factorised.

@@ -54,10 +54,10 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// The images as the model has to see them; refuses those on another scale.
+    /// The images as the model has to see them, see [`Scaling::scale_for`].
     pub fn prepare(&self, images: Images) -> Result<Images, DataError> {
-        self.scaling.check(&images)?;
-        Ok(images.with_scale(self.scaling.scale()))
+        let scale = self.scaling.scale_for(&images)?;
+        Ok(images.with_scale(scale))
     }
 }
 
@@ -121,6 +121,44 @@ impl Scaling {
         (self.scale().apply(low), self.scale().apply(high))
     }
 
+    /// The map to use for other images. Fractions from 0 to 1 and bytes from 0 to 255 are two ways to write the same
+    /// pixels: where a model was trained on one of them, images in the other are converted. All else must be on the
+    /// scale of the training images, see [`Scaling::check`].
+    ///
+    /// ```
+    /// use convgp::data::{ImageShape, Images, PixelScale, Pixels};
+    /// use convgp::prepare::Scaling;
+    /// let shape = ImageShape::new(1, 2, 1)?;
+    /// let fractions = Images::new(shape, Pixels::F32(vec![0.0, 0.5]))?;
+    /// let scale = Scaling::Bytes.scale_for(&fractions)?;
+    /// assert_eq!(scale, PixelScale { zero: 0.0, one: 1.0 });
+    /// assert!(Scaling::Bytes.conversion(scale).is_some());
+    /// # Ok::<(), convgp::data::DataError>(())
+    /// ```
+    pub fn scale_for(self, images: &Images) -> Result<PixelScale, DataError> {
+        let PixelScale { zero, one } = self.scale();
+        match (self.range(), images.pixels().view()) {
+            ((low, 255.0), pixels) if low >= 0.0 && are_fractions(pixels) => {
+                Ok(PixelScale { zero: zero / 255.0, one: one / 255.0 })
+            }
+            ((low, 1.0), pixels) if low >= 0.0 && are_bytes(pixels) => {
+                Ok(PixelScale { zero: 255.0 * zero, one: 255.0 * one })
+            }
+            _ => self.check(images).map(|()| self.scale()),
+        }
+    }
+
+    /// What [`Scaling::scale_for`] did to arrive at a scale, in words; nothing if it is the model's own.
+    pub fn conversion(self, scale: PixelScale) -> Option<&'static str> {
+        match scale {
+            _ if scale == self.scale() => None,
+            _ if self.range().1 == 255.0 => {
+                Some("pixels from 0 to 1 were multiplied by 255: the model was trained on 0 to 255")
+            }
+            _ => Some("pixels from 0 to 255 were divided by 255: the model was trained on 0 to 1"),
+        }
+    }
+
     /// Refuses images that are on another scale than the training images were: wider than twice their range, or all of
     /// it near 0. Images of one value say nothing of their scale.
     pub fn check(self, images: &Images) -> Result<(), DataError> {
@@ -151,6 +189,20 @@ impl std::fmt::Display for Scaling {
             }
         }
     }
+}
+
+/// Whether these can only be fractions from 0 to 1: stored as floating-point numbers, of more than one value. Whole
+/// numbers of small value may be dark images.
+fn are_fractions(pixels: PixelView<'_>) -> bool {
+    let (low, high) = pixels.extremes();
+    matches!(pixels, PixelView::F32(_) | PixelView::F64(_)) && 0.0 <= low && low < high && high <= 1.0
+}
+
+/// Whether these are whole numbers from 0 to 255, too bright for fractions of one.
+fn are_bytes(pixels: PixelView<'_>) -> bool {
+    let (low, high) = pixels.extremes();
+    let whole = || (0..pixels.len()).all(|i| pixels.get(i).fract() == 0.0);
+    low >= 0.0 && (DIM * 255.0..=255.0).contains(&high) && whole()
 }
 
 /// The range of some pixels without the tails; none where it is empty.
@@ -190,10 +242,12 @@ mod tests {
         let all = [&bytes, &floats, &unit, &sixteen, &deep];
         for trained in all {
             for given in all {
-                let same = trained.pixels().view().extremes() == given.pixels().view().extremes();
+                let highs = [trained, given].map(|i| i.pixels().view().extremes().1);
+                let same = highs[0] == highs[1] || highs == [1.0, 255.0] || highs == [255.0, 1.0];
                 let prepared =
                     Preparation { scaling: Scaling::learn(trained), fit: Fit::Crop }.prepare(given.clone());
                 assert_eq!(prepared.is_ok(), same, "{trained:?} {given:?}");
+                assert!(prepared.is_err() || seen(&prepared.unwrap()) == [0.0, 1.0], "{trained:?} {given:?}");
             }
             let (_, high) = trained.pixels().view().extremes();
             let blank = images(Pixels::F64(vec![high / 2.0; 2]));
@@ -201,6 +255,34 @@ mod tests {
         }
         let text = Scaling::learn(&unit).check(&sixteen).unwrap_err().to_string();
         assert!(text.contains("from 0 to 16") && text.contains("from 0 to 1:"), "{text}");
+    }
+
+    #[test]
+    fn fractions_and_bytes_are_converted_into_each_other() {
+        let bytes = images(Pixels::U8(vec![0, 255, 51, 102]));
+        let fractions = images(Pixels::F64(vec![0.0, 1.0, 0.2, 0.4]));
+        let [on_bytes, on_fractions] = [&bytes, &fractions].map(Scaling::learn);
+        for (scaling, given, word) in
+            [(on_bytes, &fractions, "multiplied by 255"), (on_fractions, &bytes, "divided by 255")]
+        {
+            let scale = scaling.scale_for(given).unwrap();
+            assert!(scaling.conversion(scale).unwrap().contains(word));
+            let numbers = seen(&given.clone().with_scale(scale));
+            assert!(numbers.iter().zip([0.0, 1.0, 0.2, 0.4]).all(|(a, b)| (a - b).abs() < 1e-15));
+        }
+        assert_eq!(on_bytes.conversion(on_bytes.scale_for(&bytes).unwrap()), None);
+        let dark = images(Pixels::U8(vec![0, 1]));
+        assert!(on_bytes.scale_for(&dark).is_err(), "bytes of 1 are no fractions");
+        let dim = images(Pixels::F32(vec![0.0, 0.01]));
+        assert_eq!(
+            seen(&dim.clone().with_scale(on_bytes.scale_for(&dim).unwrap())),
+            [0.0, f64::from(0.01f32)]
+        );
+        for odd in [vec![0.0, 200.5], vec![-1.0, 200.0], vec![0.0, 20.0], vec![0.0, 256.0]] {
+            assert!(on_fractions.scale_for(&images(Pixels::F64(odd.clone()))).is_err(), "{odd:?}");
+        }
+        let sixteen = Scaling::learn(&images(Pixels::U8(vec![0, 16])));
+        assert!(sixteen.scale_for(&fractions).is_err() && sixteen.scale_for(&bytes).is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub use resolved::{Overrides, ResolvedConfig, write_out_defaults};
 
 use crate::data::{Dataset, Targets};
 use crate::kernel::{KernelSpec, Lengthscale, Median};
-use crate::likelihood::LikelihoodSpec;
+use crate::likelihood::{LikelihoodSpec, TargetUnits};
 use crate::model::{ComponentSpec, Jitter, ModelSpec, Weights};
 use crate::train::{ExperimentSpec, TrainSpec};
 use crate::views::ViewSpec;
@@ -100,6 +100,17 @@ const SHORT: Duration = Duration::from_secs(600);
 const FEW_IMAGES: usize = 500;
 
 /// A spec for these data, to be trained for so long.
+///
+/// ```
+/// use convgp::data::{Dataset, ImageShape, Images, Pixels, Targets};
+///
+/// let pixels = Pixels::U8((0..20 * 64).map(|i| (i * i % 251) as u8).collect());
+/// let images = Images::new(ImageShape::new(8, 8, 1)?, pixels)?;
+/// let data = Dataset::new(images, Targets::classes((0..20).map(|n| n % 2).collect(), 2)?)?;
+/// let chosen = convgp::preset::choose(None, &data, None)?;
+/// assert!(!chosen.decisions.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn choose(named: Option<Named>, data: &Dataset, time: Option<Duration>) -> crate::Result<ResolvedConfig> {
     let shape = data.images().shape();
     let mut decisions = Vec::new();
@@ -134,7 +145,7 @@ pub fn choose(named: Option<Named>, data: &Dataset, time: Option<Duration>) -> c
     }
     decisions.push(Decision::new(Aspect::Inducing, format!("M = {inducing}"), why));
     let likelihood = likelihood(data.targets());
-    decisions.push(likelihood_decision(&likelihood));
+    decisions.push(likelihood_decision(data.targets()));
     components.iter_mut().for_each(|c| start_values(c, data));
     let jitter = Jitter::default();
     let model = ModelSpec { image: shape, likelihood, posterior, jitter, augmentation: None, components };
@@ -184,15 +195,15 @@ pub fn likelihood(targets: &Targets) -> LikelihoodSpec {
     }
 }
 
-fn likelihood_decision(spec: &LikelihoodSpec) -> Decision {
-    let (value, why) = match spec {
-        LikelihoodSpec::Gaussian { units, .. } => {
-            let (mean, sd) = (units.offset, units.scale);
-            let why = format!("targets are numbers around {mean:.4}, standard deviation {sd:.4}");
-            ("Gaussian noise on standardised targets".to_string(), why)
+fn likelihood_decision(targets: &Targets) -> Decision {
+    let (value, why) = match targets {
+        Targets::Classes { classes: 2, .. } => ("probit", "two classes".into()),
+        Targets::Classes { classes, .. } => ("softmax", format!("{classes} classes")),
+        Targets::Real(y) => {
+            let TargetUnits { offset, scale } = TargetUnits::of(y);
+            let why = format!("targets are numbers around {offset:.4}, standard deviation {scale:.4}");
+            ("Gaussian noise on standardised targets", why)
         }
-        LikelihoodSpec::Softmax { classes, .. } => ("softmax".into(), format!("{classes} classes")),
-        _ => ("probit".into(), "two classes".into()),
     };
     Decision::new(Aspect::Likelihood, value, why)
 }

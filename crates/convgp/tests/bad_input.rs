@@ -310,7 +310,7 @@ fn data_of_the_wrong_kind() {
     let Setup { model, values, data } = Setup::new(GOOD, 5, 0);
     let mut ws = Workspace::default();
     let mut elbo = |values: &Params, batch: &Batch| {
-        model.elbo_and_grad(&Reference, values, batch, 5, 0, &mut ws).unwrap_err()
+        model.elbo_and_grad(&Reference, values, batch.of(5), &mut ws).unwrap_err()
     };
     let with = |targets| Dataset::new(data.images().clone(), targets).unwrap();
     let three = with(Targets::classes(vec![0, 1, 2, 0, 1], 3).unwrap());
@@ -343,7 +343,7 @@ fn data_of_the_wrong_kind() {
     // A batch for prediction has no targets to compute a bound with.
     let regression = Setup::new(&GOOD.replace("'probit'", "'gaussian'"), 5, 0);
     let batch = Batch::of_images(data.images(), &[0, 1]);
-    let e = regression.model.elbo(&Reference, &regression.values, &batch, 5, 0, &mut Workspace::default());
+    let e = regression.model.elbo(&Reference, &regression.values, batch.of(5), &mut Workspace::default());
     expect!(e.unwrap_err(), Error::Data(DataError::TargetCount { images: 2, targets: 0 }), "2 images");
 }
 
@@ -364,7 +364,7 @@ fn duplicate_inducing_inputs() {
     let z = model.components()[0].z_slot().of_mut(&mut values);
     z.copy_within(e..2 * e, 3 * e);
     let mut ws = Workspace::default();
-    let bound = model.elbo(&Reference, &values, &data.batch(&[0, 1]), 5, 0, &mut ws);
+    let bound = model.elbo(&Reference, &values, data.batch(&[0, 1]).of(5), &mut ws);
     for e in [bound.unwrap_err(), Predictor::new(&model, &Reference, &values).unwrap_err()] {
         expect!(
             e,
@@ -385,11 +385,11 @@ fn duplicate_inducing_inputs() {
     }
     // With the default jitter the same inputs are no trouble, and nothing has to be raised.
     let mended = Setup::new(GOOD, 5, 0);
-    let bound = mended.model.elbo(&Reference, &values, &data.batch(&[0, 1]), 5, 0, &mut ws).unwrap();
+    let bound = mended.model.elbo(&Reference, &values, data.batch(&[0, 1]).of(5), &mut ws).unwrap();
     assert_eq!((bound.jitter_raised, bound.elbo.is_finite()), (0, true));
     // Jitter that is somewhat too small is raised, which is reported.
     let raised = Setup::new(&GOOD.replace("1e-4", "1e-19"), 5, 0);
-    let bound = raised.model.elbo(&Reference, &values, &data.batch(&[0, 1]), 5, 0, &mut ws).unwrap();
+    let bound = raised.model.elbo(&Reference, &values, data.batch(&[0, 1]).of(5), &mut ws).unwrap();
     assert!(bound.jitter_raised > 0 && bound.jitter > 9e-19 && bound.elbo.is_finite(), "{bound:?}");
 }
 
@@ -402,7 +402,7 @@ fn parameters_that_are_not_numbers() {
             let mut values = values.clone();
             values[entry.slot.range().end - 1] = bad;
             let batch = data.batch(&[0, 1]);
-            let bound = model.elbo_and_grad(&Reference, &values, &batch, 5, 0, &mut Workspace::default());
+            let bound = model.elbo_and_grad(&Reference, &values, batch.of(5), &mut Workspace::default());
             for e in [bound.unwrap_err(), Predictor::new(&model, &Reference, &values).unwrap_err()] {
                 let pattern = Error::Numerical(NumericalError::ParameterNotFinite {
                     name: entry.name.clone(),
@@ -493,7 +493,7 @@ fn random_specs_do_not_panic() {
         models += 1;
         let targets = common::random_targets(&spec.likelihood, 3, &mut Rng::new(3));
         let batch = Dataset::new(images, targets).unwrap().batch(&[0, 1, 2]);
-        let bound = model.elbo_and_grad(&Reference, &values, &batch, 3, 0, &mut Workspace::default());
+        let bound = model.elbo_and_grad(&Reference, &values, batch.of(3), &mut Workspace::default());
         assert!(matches!(bound, Ok(_) | Err(Error::Numerical(_))), "{bound:?}\n{text}");
     }
     assert!(models > 30 && errors > 30, "{models} models, {errors} errors");

@@ -159,7 +159,8 @@ fn energies_of_every_likelihood_have_exact_derivatives() {
             let s = setup(likelihood, &[RBF, POOLED], 5);
             let (batch, mut ws) = (s.full_batch(), Workspace::default());
             let mut at = |values: &Params| {
-                let energy = s.model.energy_and_grad(&Reference, values, &batch, 12, 3, alpha, &mut ws);
+                let energy =
+                    s.model.energy_and_grad(&Reference, values, batch.of(12).at_draw(3), alpha, &mut ws);
                 (energy.unwrap().elbo, ws.grad.clone())
             };
             let grad = at(&s.values).1;
@@ -186,7 +187,7 @@ fn training_follows_the_objective() {
         toml::from_str("q = 'adam'\nbatch_size = 8\nobjective = { type = 'power-ep', alpha = 1.0 }").unwrap();
     let energy = |values: &Params| {
         let (batch, mut ws) = (s.data.batch(&[0, 1, 2, 3, 4, 5, 6, 7]), Workspace::default());
-        s.model.energy_and_grad(&Reference, values, &batch, 8, 0, 1.0, &mut ws).unwrap().elbo
+        s.model.energy_and_grad(&Reference, values, batch.of(8), 1.0, &mut ws).unwrap().elbo
     };
     let (start, values) = (energy(&s.values), s.values.clone());
     let mut trainer = Trainer::new(&s.model, &Reference, &s.data, &spec, values).unwrap();

@@ -51,7 +51,7 @@ fn build(text: &str, images: &Images) -> (Model, Params) {
 
 fn bound_and_gradient(model: &Model, values: &Params, batch: &Batch) -> (Bound, Vec<f64>) {
     let mut ws = Workspace::<Reference>::default();
-    let bound = model.elbo_and_grad(&Reference, values, batch, 2 * batch.len(), 0, &mut ws).unwrap();
+    let bound = model.elbo_and_grad(&Reference, values, batch.of(2 * batch.len()), &mut ws).unwrap();
     (bound, ws.grad)
 }
 
@@ -257,9 +257,9 @@ fn inducing_inputs_at_the_images_give_the_exact_gp() {
     setup.model.layout().set(&mut setup.values, "rbf.z", &pixels).unwrap();
     setup.model.set_form(Form::Natural, &mut setup.values).unwrap();
     let mut ws = Workspace::<Reference>::default();
-    setup.model.elbo_and_grad(&Reference, &setup.values, &batch, 12, 0, &mut ws).unwrap();
+    setup.model.elbo_and_grad(&Reference, &setup.values, batch.of(12), &mut ws).unwrap();
     setup.model.natural_step(1.0, None, &ws, &mut setup.values);
-    let bound = setup.model.elbo(&Reference, &setup.values, &batch, 12, 0, &mut ws).unwrap();
+    let bound = setup.model.elbo(&Reference, &setup.values, batch.of(12), &mut ws).unwrap();
 
     let (c, noise) = (&setup.model.components()[0], setup.model.likelihood_theta(&setup.values)[0]);
     let mut k = exact_covariance(c, &setup.values, &batch);
@@ -378,7 +378,7 @@ fn minibatches_are_unbiased() {
         Setup::new(&spec("type = 'robust-max', classes = 3", "", &[WEIGHTED, RBF]), 9, 15);
     let mut ws = Workspace::<Reference>::default();
     let mut run = |rows: &[usize]| {
-        let bound = model.elbo_and_grad(&Reference, &values, &data.batch(rows), 9, 0, &mut ws).unwrap();
+        let bound = model.elbo_and_grad(&Reference, &values, data.batch(rows).of(9), &mut ws).unwrap();
         (bound.elbo, ws.grad.clone())
     };
     let (whole, gradient) = run(&[0, 1, 2, 3, 4, 5, 6, 7, 8]);

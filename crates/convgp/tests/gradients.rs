@@ -23,16 +23,19 @@ type Errors = Vec<(String, f64)>;
 fn errors(setup: &Setup, batch: &Batch, num_data: usize) -> Errors {
     let Setup { model, values, .. } = setup;
     let mut ws = Workspace::<Reference>::default();
-    let bound = model.elbo_and_grad(&Reference, values, batch, num_data, 5, &mut ws).unwrap();
+    let bound = model.elbo_and_grad(&Reference, values, batch.of(num_data).at_draw(5), &mut ws).unwrap();
     assert_eq!((bound.variances.clamped, bound.jitter_raised), (0, 0), "a special point");
     let gradient = ws.grad.clone();
-    assert_eq!(model.elbo(&Reference, values, batch, num_data, 5, &mut ws).unwrap().elbo, bound.elbo);
+    assert_eq!(
+        model.elbo(&Reference, values, batch.of(num_data).at_draw(5), &mut ws).unwrap().elbo,
+        bound.elbo
+    );
     let mut at = |entry: &convgp::params::Entry, i: usize, step: f64| {
         let mut values = values.clone();
         let mut delta = vec![0.0; entry.slot.len()];
         delta[i] = step;
         entry.transform.shift(entry.slot.of_mut(&mut values), &delta);
-        model.elbo(&Reference, &values, batch, num_data, 5, &mut ws).unwrap().elbo
+        model.elbo(&Reference, &values, batch.of(num_data).at_draw(5), &mut ws).unwrap().elbo
     };
     let h = 7e-4;
     let entries = model.layout().entries();
@@ -256,10 +259,10 @@ fn natural_form_has_the_same_gradient() {
         let mut setup = Setup::new(&spec(GREY, likelihood, &fields, &[WEIGHTED, RBF, LOCATED]), 6, 3);
         let batch = setup.data.batch(&[0, 2, 5]);
         let mut ws = Workspace::<Reference>::default();
-        let before = setup.model.elbo_and_grad(&Reference, &setup.values, &batch, 6, 0, &mut ws).unwrap();
+        let before = setup.model.elbo_and_grad(&Reference, &setup.values, batch.of(6), &mut ws).unwrap();
         let expected = ws.grad.clone();
         setup.model.set_form(Form::Natural, &mut setup.values).unwrap();
-        let after = setup.model.elbo_and_grad(&Reference, &setup.values, &batch, 6, 0, &mut ws).unwrap();
+        let after = setup.model.elbo_and_grad(&Reference, &setup.values, batch.of(6), &mut ws).unwrap();
         common::assert_close(after.elbo, before.elbo, 1e-11);
         common::assert_close(after.kl, before.kl, 1e-11);
         for e in setup.model.layout().entries() {
@@ -270,7 +273,7 @@ fn natural_form_has_the_same_gradient() {
             }
         }
         setup.model.set_form(Form::Covariance, &mut setup.values).unwrap();
-        let back = setup.model.elbo_and_grad(&Reference, &setup.values, &batch, 6, 0, &mut ws).unwrap();
+        let back = setup.model.elbo_and_grad(&Reference, &setup.values, batch.of(6), &mut ws).unwrap();
         common::assert_close(back.elbo, before.elbo, 1e-11);
         common::assert_all_close(&ws.grad, &expected, 1e-9);
     }

@@ -52,7 +52,7 @@ fn exact_evidence(setup: &Setup) -> f64 {
 
 fn full_bound(setup: &Setup, ws: &mut Workspace<Reference>) -> f64 {
     let count = setup.data.len();
-    setup.model.elbo_and_grad(&Reference, &setup.values, &setup.full_batch(), count, 0, ws).unwrap().elbo
+    setup.model.elbo_and_grad(&Reference, &setup.values, setup.full_batch().of(count), ws).unwrap().elbo
 }
 
 /// One natural step of size one from the full batch.

@@ -1,7 +1,6 @@
 //! The configurations that are measured, by name.
 
 use convgp::ModelSpec;
-use convgp::component::ImageNorm;
 use convgp::data::ImageShape;
 use convgp::kernel::{Family, KernelSpec, Lengthscale, RadialSpec};
 use convgp::likelihood::LikelihoodSpec;
@@ -153,18 +152,9 @@ impl Config {
 
 /// Sums over patches are divided by their number, as the peers do.
 fn component(part: Part, inducing: InducingSpec) -> ComponentSpec {
-    let plain = ComponentSpec {
-        name: None,
-        views: ViewSpec::Image { orbit: Vec::new(), contrast: None },
-        weights: Weights::Ones,
-        pooling: None,
-        image_norm: ImageNorm::None,
-        normalise: true,
-        white: None,
-        kernel: KernelSpec::radial(Family::Rbf, 1.0, 5.0),
-        location: None,
-        inducing,
-    };
+    let views = ViewSpec::Image { orbit: Vec::new(), contrast: None };
+    let kernel = KernelSpec::radial(Family::Rbf, 1.0, 5.0);
+    let plain = ComponentSpec { normalise: true, ..ComponentSpec::new(views, kernel, inducing) };
     let Part::Patches { side, channels, weighted, location_aware } = part else { return plain };
     let lengthscale = Some(Lengthscale::One(3.0));
     let place = KernelSpec::Matern32(RadialSpec { lengthscale, ..RadialSpec::default() });

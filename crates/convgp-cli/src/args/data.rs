@@ -146,8 +146,12 @@ impl From<Extent> for String {
 }
 
 fn parse_format(text: &str) -> Result<Format, String> {
-    let known = "idx, cifar10, cifar100, npy, npz, table, folder, metadata, parquet";
-    serde_json::from_value(text.into()).map_err(|_| format!("unknown format; there are {known}"))
+    serde_json::from_value(text.into()).map_err(|_| {
+        let name = |format| serde_json::to_value(format).ok()?.as_str().map(String::from);
+        let read = Format::ALL.into_iter().filter(|format| *format != Format::Generated);
+        let known: Vec<String> = read.filter_map(name).collect();
+        format!("unknown format; there are {}", known.join(", "))
+    })
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ const CONVOLUTION: &str = "
 
 fn evaluate<E: Engine>(engine: &E, model: &Model, values: &Params, batch: &Batch) -> Result<(f64, Vec<f64>)> {
     let mut ws = Workspace::default();
-    let bound = model.elbo_and_grad(engine, values, batch, 100, 0, &mut ws)?;
+    let bound = model.elbo_and_grad(engine, values, batch.of(100), &mut ws)?;
     Ok((bound.elbo, ws.grad))
 }
 
@@ -147,7 +147,7 @@ fn gradients() -> Result<Check> {
             let mut moved = values.clone();
             moved[middle] = x;
             let mut ws = Workspace::default();
-            model.elbo(&Reference, &moved, &batch, 100, 0, &mut ws).map(|b| b.elbo)
+            model.elbo(&Reference, &moved, batch.of(100), &mut ws).map(|b| b.elbo)
         };
         let slope = (at(values[middle] + step)? - at(values[middle] - step)?) / (2.0 * step);
         found = found.max((slope - grad[middle]).abs() / scale);

@@ -15,7 +15,6 @@ use convgp::FittedModel;
 use convgp::Model;
 use convgp::data::Dataset;
 use convgp::inspect::describe;
-use convgp::likelihood::LikelihoodSpec;
 use convgp::metrics::DatasetEvaluation;
 use convgp_report::{Report as Page, RunCurves};
 use std::io::Write;
@@ -93,6 +92,8 @@ fn reopen(args: &Report, record: &Record) -> Result<(String, Dataset)> {
     if fingerprint(&parts.train) != record.fingerprint {
         return Err(input(format!("{} does not hold the images this run was trained on", record.source)));
     }
+    let scaling = record.scaling_of(parts.train.images());
+    let parts = parts.on_scale(scaling)?;
     match (parts.test, parts.validation) {
         (Some(test), _) => Ok(("test".into(), test)),
         (None, Some(validation)) => Ok(("validation".into(), validation)),
@@ -126,5 +127,5 @@ fn curves(run: &RunFolder) -> Result<RunCurves> {
 }
 
 fn is_regression(run: &RunFolder) -> Result<bool> {
-    Ok(matches!(run.spec()?.model.likelihood, LikelihoodSpec::Gaussian { .. }))
+    Ok(run.spec()?.model.likelihood.build().is_ok_and(|l| l.classes().is_none()))
 }

@@ -2,6 +2,7 @@
 
 use crate::args::data::{ColourKind, DataArgs, Extent, FitKind, Geometry, Kind};
 use crate::support::exit::{input, usage};
+use crate::support::models::scale_for;
 use anyhow::{Context, Result};
 use convgp::data::{Dataset, ImageShape, Images, PixelView, Targets};
 use convgp::prepare::Scaling;
@@ -143,14 +144,12 @@ impl Parts {
         Ok(Self { train, validation, test })
     }
 
-    /// The same on the scale of the training images; validation and test images on another scale are refused.
+    /// The same on the scale of the training images; validation and test images on another scale are converted or
+    /// refused.
     pub fn on_scale(self, scaling: Scaling) -> Result<Self> {
         let scaled = |data: Dataset, split: SplitKind| -> Result<Dataset> {
-            scaling
-                .check(data.images())
-                .map_err(convgp::Error::from)
-                .with_context(|| format!("{split} images"))?;
-            Ok(data.with_scale(scaling.scale()))
+            let scale = scale_for(scaling, data.images(), &format!("{split} images"))?;
+            Ok(data.with_scale(scale))
         };
         Ok(Self {
             train: self.train.with_scale(scaling.scale()),
@@ -205,8 +204,13 @@ pub fn align_classes(data: &Dataset, names: &[String], source: &str) -> Result<D
     };
     let labels = labels.iter().map(renumber).collect::<Result<Vec<u32>>>()?;
     let targets = Targets::classes(labels, names.len()).map_err(convgp::Error::from)?;
-    let data = Dataset::new(data.images().clone(), targets).and_then(|d| d.with_class_names(names.to_vec()));
-    Ok(data.map_err(convgp::Error::from)?)
+    let aligned = Dataset::new(data.images().clone(), targets)
+        .and_then(|d| d.with_class_names(names.to_vec()))
+        .map_err(convgp::Error::from)?;
+    match data.image_names() {
+        Some(names) => Ok(aligned.with_image_names(names.to_vec()).map_err(convgp::Error::from)?),
+        None => Ok(aligned),
+    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 use crate::args::data::DataArgs;
 use crate::args::model::SplitName;
 use crate::support::exit::usage;
-use crate::support::images::{geometry_of, options};
-use crate::support::models::{data_for, images_for};
-use anyhow::{Context, Result};
+use crate::support::images::{align_classes, geometry_of, options};
+use crate::support::models::{data_for, images_for, kind_of, ready, scale_for};
+use anyhow::Result;
 use convgp::FittedModel;
-use convgp::data::{Images, Pixels, Targets};
+use convgp::data::{Dataset, Images, PixelScale, Pixels, Targets};
 use convgp::prepare::Scaling;
-use convgp_data::out_of_distribution;
+use convgp_data::{Opened, Skipped, open_any, out_of_distribution};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -44,35 +44,80 @@ impl Inputs {
                 paths.iter().find(|p| !is_image_file(p)).map_or(String::new(), |p| p.display().to_string());
             return Err(usage(format!("{odd}: not an image file; give image files, or one data set")));
         };
-        let data = data_for(saved, source, data, split)?;
+        let data = match Self::open(saved, source, data, split)? {
+            Found::Unlabelled(inputs) => return Ok(inputs),
+            Found::Labelled(data) => data,
+        };
         let labels = match data.targets() {
             Targets::Classes { labels, .. } => {
                 labels.iter().map(|&l| data.class_names()[l as usize].clone()).collect()
             }
             Targets::Real(values) => values.iter().map(f64::to_string).collect(),
         };
-        let names = (0..data.len()).map(|i| i.to_string()).collect();
+        let names = names_below(source, data.image_names(), data.len());
         Ok(Self { names, images: data.images().clone(), labels: Some(labels) })
+    }
+
+    /// Reads one data set, which may lack labels.
+    fn open(saved: &FittedModel, source: &str, data: &DataArgs, split: Option<SplitName>) -> Result<Found> {
+        if !Path::new(source).exists() {
+            return Ok(Found::Labelled(data_for(saved, source, data, split)?));
+        }
+        let geometry = geometry_of(saved.model.spec().image, saved.preparation.fit);
+        let mut options = options(data, &geometry)?;
+        options.known_classes.clone_from(&saved.class_names);
+        options.splits = split.map_or(options.splits, |split| vec![kind_of(split)]);
+        let found = match open_any(source, &options)? {
+            Opened::Labelled(loaded) => {
+                let data = ready(saved, loaded, source, split)?;
+                return Ok(Found::Labelled(align_classes(&data, &saved.class_names, source)?));
+            }
+            Opened::Unlabelled(found) => found,
+        };
+        tell_skipped(&found.skipped)?;
+        saved.model.check_images(found.images.shape())?;
+        let scale = scale_of(saved.preparation.scaling, &found.images, source)?;
+        let names = names_below(source, found.names.as_deref(), found.images.count());
+        Ok(Found::Unlabelled(Self { names, images: found.images.with_scale(scale), labels: None }))
     }
 
     fn read_files(saved: &FittedModel, paths: &[PathBuf], data: &DataArgs) -> Result<Self> {
         let geometry = geometry_of(saved.model.spec().image, saved.preparation.fit);
         let read = convgp_data::read_images(paths, &options(data, &geometry)?)?;
-        for skipped in &read.skipped {
-            writeln!(std::io::stderr(), "skipped {}: {}", skipped.path, skipped.reason)?;
-        }
+        tell_skipped(&read.skipped)?;
         let names: Vec<String> = read.paths.iter().map(|p| p.display().to_string()).collect();
-        let scaling = saved.preparation.scaling;
-        // Image files of eight bits reach to 255 by definition, however dark they are.
-        let images = match (scaling, read.images.pixels()) {
-            (Scaling::Bytes, Pixels::U8(_)) => read.images,
-            _ => saved
-                .preparation
-                .prepare(read.images)
-                .map_err(convgp::Error::from)
-                .context(names[0].clone())?,
-        };
-        Ok(Self { names, images, labels: None })
+        let scale = scale_of(saved.preparation.scaling, &read.images, &names[0])?;
+        Ok(Self { names, images: read.images.with_scale(scale), labels: None })
+    }
+}
+
+/// What a source holds.
+enum Found {
+    Labelled(Dataset),
+    Unlabelled(Inputs),
+}
+
+/// The scale of images; those of eight bits reach to 255 by definition, however dark they are.
+fn scale_of(scaling: Scaling, images: &Images, source: &str) -> Result<PixelScale> {
+    match (scaling, images.pixels()) {
+        (Scaling::Bytes, Pixels::U8(_)) => Ok(scaling.scale()),
+        _ => scale_for(scaling, images, source),
+    }
+}
+
+fn tell_skipped(skipped: &[Skipped]) -> Result<()> {
+    for Skipped { path, reason } in skipped {
+        writeln!(std::io::stderr(), "skipped {path}: {reason}")?;
+    }
+    Ok(())
+}
+
+/// Where the images can be found again: their files, else their numbers.
+fn names_below(source: &str, files: Option<&[String]>, count: usize) -> Vec<String> {
+    let root = Some(Path::new(source)).filter(|path| path.is_dir()).unwrap_or(Path::new(""));
+    match files {
+        Some(files) => files.iter().map(|file| root.join(file).display().to_string()).collect(),
+        None => (0..count).map(|i| i.to_string()).collect(),
     }
 }
 

@@ -7,8 +7,10 @@ use crate::support::exit::{input, usage};
 use crate::support::images::{align_classes, geometry_of, load_known};
 use anyhow::{Context, Result};
 use convgp::FittedModel;
-use convgp::data::Dataset;
+use convgp::data::{Dataset, Images, PixelScale};
+use convgp::prepare::Scaling;
 use convgp_data::{Loaded, SplitKind};
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Reads the model a user named.
@@ -53,20 +55,39 @@ pub fn images_for(
     split: Option<SplitName>,
 ) -> Result<Dataset> {
     let geometry = geometry_of(saved.model.spec().image, saved.preparation.fit);
-    let loaded = load_known(source, args, &geometry, &saved.class_names)?;
+    ready(saved, load_known(source, args, &geometry, &saved.class_names)?, source, split)
+}
+
+/// A split of what was read, ready for the model.
+pub fn ready(saved: &FittedModel, loaded: Loaded, source: &str, split: Option<SplitName>) -> Result<Dataset> {
     let data = choose_split(loaded, split, source)?;
     saved.model.check_images(data.images().shape())?;
-    let scaling = saved.preparation.scaling;
-    scaling.check(data.images()).map_err(convgp::Error::from).with_context(|| source.to_string())?;
-    Ok(data.with_scale(scaling.scale()))
+    let scale = scale_for(saved.preparation.scaling, data.images(), source)?;
+    Ok(data.with_scale(scale))
+}
+
+/// The scale of images for a model; a conversion is told.
+pub fn scale_for(scaling: Scaling, images: &Images, source: &str) -> Result<PixelScale> {
+    let scale = scaling.scale_for(images).map_err(convgp::Error::from).with_context(|| source.to_string())?;
+    if let Some(conversion) = scaling.conversion(scale) {
+        writeln!(std::io::stderr(), "note: {source}: {conversion}")?;
+    }
+    Ok(scale)
+}
+
+/// The kind of a split.
+pub fn kind_of(split: SplitName) -> SplitKind {
+    match split {
+        SplitName::Train => SplitKind::Train,
+        SplitName::Validation => SplitKind::Validation,
+        SplitName::Test => SplitKind::Test,
+    }
 }
 
 /// The split asked for, or else test, validation, train, whichever is there.
 fn choose_split(loaded: Loaded, asked: Option<SplitName>, source: &str) -> Result<Dataset> {
     let order = match asked {
-        Some(SplitName::Train) => &[SplitKind::Train][..],
-        Some(SplitName::Validation) => &[SplitKind::Validation],
-        Some(SplitName::Test) => &[SplitKind::Test],
+        Some(split) => &[kind_of(split)][..],
         None => &[SplitKind::Test, SplitKind::Validation, SplitKind::Train],
     };
     let have: Vec<&str> = loaded.splits.iter().map(|s| s.kind.name()).collect();

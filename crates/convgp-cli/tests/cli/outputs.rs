@@ -1,6 +1,8 @@
 //! What eval, predict and inspect say about a trained model.
 
 use crate::common::{Desk, lines, photos};
+use convgp::data::Pixels;
+use convgp_data::{SplitKind, sample, write};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 const TRAIN: &str = "train sample -m 20 --steps 30 --batch 40 -q --name digits --no-report";
@@ -88,4 +90,91 @@ fn inspection_lists_parameters_and_shares() {
         (shares.iter().sum::<f64>() - 1.0).abs() < 1e-12 && shares.iter().all(|&s| s > 0.0),
         "{shares:?}"
     );
+}
+
+/// A model of two classes of digits, 3 and 5.
+fn small_model(desk: &Desk) {
+    desk.ok("train sample --classes 3,5 --model rbf -m 10 --steps 3 --batch 20 -q --no-report");
+}
+
+fn column(out: &str, name: &str) -> Vec<String> {
+    let mut reader = csv::Reader::from_reader(out.as_bytes());
+    let at = reader.headers().unwrap().iter().position(|h| h == name).unwrap_or_else(|| panic!("{out}"));
+    reader.records().map(|row| row.unwrap()[at].to_string()).collect()
+}
+
+#[test]
+fn images_without_labels_are_predicted_from_every_format() {
+    let desk = Desk::new();
+    small_model(&desk);
+    let (_, test) = sample::mnist();
+    let some = test.select(&(0..6).collect::<Vec<_>>()).unwrap();
+    let Pixels::U8(pixels) = some.images().pixels() else { panic!() };
+    let run = desk.run_folder(1).display().to_string();
+    write::idx(&desk.path(""), SplitKind::Train, &some).unwrap();
+    write::npy(&desk.path(""), SplitKind::Train, &some).unwrap();
+    std::fs::remove_file(desk.path("train-labels-idx1-ubyte.gz")).unwrap();
+    std::fs::remove_file(desk.path("y_train.npy")).unwrap();
+    std::fs::rename(desk.path("x_train.npy"), desk.path("new.npy")).unwrap();
+    let rows =
+        pixels.chunks_exact(784).map(|row| row.iter().map(u8::to_string).collect::<Vec<_>>().join(","));
+    let rows = rows.collect::<Vec<_>>().join("\n");
+    let header: Vec<String> = (0..784).map(|i| format!("p{i}")).collect();
+    std::fs::write(desk.path("plain.csv"), &rows).unwrap();
+    std::fs::write(desk.path("named.csv"), format!("{}\n{rows}", header.join(","))).unwrap();
+    let numbered: Vec<String> = rows.lines().enumerate().map(|(i, row)| format!("{i},{row}")).collect();
+    std::fs::write(desk.path("numbered.csv"), format!("id,{}\n{}", header.join(","), numbered.join("\n")))
+        .unwrap();
+    let idx = "train-images-idx3-ubyte.gz";
+    let first = desk.ok(&format!("predict {run} {idx}")).out;
+    assert_eq!(column(&first, "image"), ["0", "1", "2", "3", "4", "5"]);
+    assert!(!first.contains("label"), "{first}");
+    for source in ["new.npy", "plain.csv", "named.csv", "numbered.csv"] {
+        assert_eq!(desk.ok(&format!("predict {run} {source}")).out, first, "{source}");
+    }
+    desk.fails(&format!("eval {run} {idx}"), 3, &["label file"]);
+    desk.fails(&format!("train {idx}"), 3, &["label file"]);
+    desk.fails("train new.npy", 3, &["array of labels"]);
+}
+
+#[test]
+fn images_in_folders_keep_their_names() {
+    let desk = Desk::new();
+    small_model(&desk);
+    let run = desk.run_folder(1).display().to_string();
+    let (_, test) = sample::mnist();
+    let both = convgp_data::subset_classes(&test, &[3, 5]).unwrap();
+    write::folder(&desk.path("digits"), SplitKind::Test, &both).unwrap();
+    let files = |out: &str| {
+        let names = column(out, "image");
+        assert!(names.iter().all(|name| desk.path(name).is_file()), "{names:?}");
+        names
+    };
+    let labelled = desk.ok(&format!("predict {run} digits")).out;
+    let names = files(&labelled);
+    for (name, label) in names.iter().zip(column(&labelled, "label")) {
+        assert!(name.starts_with(&format!("digits/test/{label}/")), "{name} {label}");
+    }
+    assert_eq!(names.len(), both.len());
+    // Folders that are no classes of the model, and deeper ones.
+    std::fs::create_dir_all(desk.path("new/2024/may")).unwrap();
+    for (i, name) in names.iter().take(4).enumerate() {
+        let to = ["new/a.png", "new/2024/b.png", "new/2024/may/c.png", "new/2024/may/d.png"][i];
+        std::fs::copy(desk.path(name), desk.path(to)).unwrap();
+    }
+    for (source, count) in [("new", 4), ("new/2024", 3)] {
+        let out = desk.ok(&format!("predict {run} {source}")).out;
+        assert_eq!(files(&out).len(), count, "{out}");
+        assert!(!out.contains("label"), "{out}");
+        let deep = column(&out, "image").iter().position(|name| name.ends_with("c.png")).unwrap();
+        let known = names.iter().position(|name| *name == names[2]).unwrap();
+        assert_eq!(column(&out, "p_3")[deep], column(&labelled, "p_3")[known]);
+    }
+    let why = desk.ok(&format!("explain {run} digits --index 1"));
+    assert!(why.out.starts_with(&format!("image {}, label", names[1])), "{}", why.out);
+    desk.ok(&format!("report {run} --on digits"));
+    let page = String::from_utf8(desk.run_file(1, "report/report.html")).unwrap();
+    let listed = page.split("The images, row by row:").nth(1).unwrap();
+    let first = listed.split(',').next().unwrap().trim();
+    assert!(desk.path("digits").join(first).is_file(), "{first}");
 }

@@ -164,6 +164,7 @@ fn finish<P: AsRef<Path>>(
                 shape,
                 pixels: Pixels::U8(batch.pixels),
                 labels: Labels::Index(batch.labels),
+                names: None,
                 file: batch.file,
             }),
         }

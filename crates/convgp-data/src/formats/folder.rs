@@ -52,6 +52,15 @@ pub(crate) fn read(root: &Path, options: &OpenOptions, budget: &Budget) -> Resul
     Ok(raw)
 }
 
+/// The classes a folder has, from the names of its folders.
+pub(crate) fn classes(root: &Path) -> Result<Vec<String>> {
+    let (mut files, mut skipped) = (Vec::new(), Vec::new());
+    for (_, dir) in split_folders(root)? {
+        list_classes(&dir, &mut files, &mut skipped)?;
+    }
+    Ok(class_names(&[Listing { kind: SplitKind::Train, files }]))
+}
+
 /// The folders that hold classes. A folder named like a split counts as one only if it has folders in it: `train` may
 /// also be a class, beside `car` and `ship`.
 fn split_folders(root: &Path) -> Result<Vec<(SplitKind, PathBuf)>> {
@@ -127,6 +136,7 @@ pub(crate) fn read_listings(
             shape: decoded.shape,
             pixels,
             labels: labels(listing, kept),
+            names: Some(paths),
             file: root.display().to_string(),
         });
     }

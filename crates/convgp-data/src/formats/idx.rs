@@ -19,20 +19,23 @@ pub(crate) fn is_idx_name(path: &Path) -> bool {
 
 /// Reads a folder of IDX files, or one image file with its label file beside it.
 pub(crate) fn read(path: &Path, options: &OpenOptions, budget: &Budget) -> Result<Raw> {
-    let pairs = if path.is_dir() { pairs_in(path, options)? } else { vec![pair_of(path)?] };
+    let pairs = if path.is_dir() { pairs_in(path, options)? } else { vec![pair_of(path, options)?] };
     let mut used = Vec::new();
     let mut splits = Vec::new();
     for (kind, images, labels) in pairs {
-        splits.push(read_pair(kind, &images, &labels, budget)?);
-        used.extend([images, labels]);
+        splits.push(read_pair(kind, &images, labels.as_deref(), budget)?);
+        used.extend([Some(images), labels].into_iter().flatten());
     }
     let mut raw = Raw::new(Format::Idx, splits, hash_files(&used)?);
     raw.class_names = class_name_file(if path.is_dir() { Some(path) } else { path.parent() })?;
     Ok(raw)
 }
 
+/// An image file and its label file, if it has one.
+type Pair = (SplitKind, PathBuf, Option<PathBuf>);
+
 /// One split from an image and a label file.
-fn read_pair(kind: SplitKind, images: &Path, labels: &Path, budget: &Budget) -> Result<RawSplit> {
+fn read_pair(kind: SplitKind, images: &Path, labels: Option<&Path>, budget: &Budget) -> Result<RawSplit> {
     let (dims, pixels) = array(&mut Input::open(images)?, budget)?;
     let file = images.display().to_string();
     let shape = match dims[..] {
@@ -49,6 +52,10 @@ fn read_pair(kind: SplitKind, images: &Path, labels: &Path, budget: &Budget) -> 
         }
     }
     .map_err(Error::data(&file))?;
+    let Some(labels) = labels else {
+        let (pixels, labels) = (Pixels::U8(pixels), Labels::Absent(dims[0]));
+        return Ok(RawSplit { kind, shape, pixels, labels, names: None, file });
+    };
     let (label_dims, values) = array(&mut Input::open(labels)?, budget)?;
     let labels_file = labels.display().to_string();
     if label_dims.len() != 1 {
@@ -64,7 +71,7 @@ fn read_pair(kind: SplitKind, images: &Path, labels: &Path, budget: &Budget) -> 
         });
     }
     let labels = Labels::Index(values.into_iter().map(i64::from).collect());
-    Ok(RawSplit { kind, shape, pixels: Pixels::U8(pixels), labels, file: labels_file })
+    Ok(RawSplit { kind, shape, pixels: Pixels::U8(pixels), labels, names: None, file: labels_file })
 }
 
 /// Dimensions and bytes of one IDX stream.
@@ -99,10 +106,10 @@ pub(crate) fn array(input: &mut Input, budget: &Budget) -> Result<(Vec<usize>, V
 }
 
 /// Image and label files of a folder by split.
-fn pairs_in(dir: &Path, options: &OpenOptions) -> Result<Vec<(SplitKind, PathBuf, PathBuf)>> {
-    let mut pairs: Vec<(SplitKind, PathBuf, PathBuf)> = Vec::new();
+fn pairs_in(dir: &Path, options: &OpenOptions) -> Result<Vec<Pair>> {
+    let mut pairs: Vec<Pair> = Vec::new();
     for path in files_in(dir)?.into_iter().filter(|p| is_idx_name(p) && plain_name(p).contains("images")) {
-        let (kind, images, labels) = pair_of(&path)?;
+        let (kind, images, labels) = pair_of(&path, options)?;
         if !options.wants(kind) {
             continue;
         }
@@ -133,7 +140,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// The label file that belongs to an image file.
-fn pair_of(images: &Path) -> Result<(SplitKind, PathBuf, PathBuf)> {
+fn pair_of(images: &Path, options: &OpenOptions) -> Result<Pair> {
     let name = name_of(images);
     let kind = SplitKind::from_name(&name).unwrap_or(SplitKind::Train);
     let plain = name.strip_suffix(".gz").unwrap_or(&name);
@@ -141,7 +148,8 @@ fn pair_of(images: &Path) -> Result<(SplitKind, PathBuf, PathBuf)> {
     let dir = images.parent().unwrap_or(Path::new(""));
     let candidates = [dir.join(&wanted), dir.join(format!("{wanted}.gz"))];
     match candidates.into_iter().find(|c| wanted != plain && c.is_file()) {
-        Some(labels) => Ok((kind, images.to_path_buf(), labels)),
+        Some(labels) => Ok((kind, images.to_path_buf(), Some(labels))),
+        None if options.unlabelled => Ok((kind, images.to_path_buf(), None)),
         None => Err(Error::Missing {
             path: images.display().to_string(),
             what: format!("its label file {wanted} (or {wanted}.gz)"),

@@ -32,23 +32,26 @@ pub(crate) fn read(path: &Path, options: &OpenOptions, budget: &Budget) -> Resul
     let tables = if path.is_dir() { metadata_files(path)? } else { vec![path.to_path_buf()] };
     let root = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
     let mut by_split: BTreeMap<SplitKind, Vec<(PathBuf, String)>> = BTreeMap::new();
+    let mut labelled = true;
     for table in &tables {
-        read_table(table, options, &mut by_split)?;
+        labelled &= read_table(table, options, &mut by_split)?;
     }
     let listings: Vec<Listing> = by_split.into_iter().map(|(kind, files)| Listing { kind, files }).collect();
-    let labels = |listing: &Listing, kept: &[usize]| {
-        Labels::Text(kept.iter().map(|&i| listing.files[i].1.clone()).collect())
+    let labels = |listing: &Listing, kept: &[usize]| match labelled {
+        true => Labels::Text(kept.iter().map(|&i| listing.files[i].1.clone()).collect()),
+        false => Labels::Absent(kept.len()),
     };
     let mut raw = read_listings(root, Format::Metadata, listings, labels, options, budget)?;
     raw.provenance.splice(0..0, hash_files(&tables)?);
     Ok(raw)
 }
 
+/// Takes the rows of a table; says whether they have labels.
 fn read_table(
     table: &Path,
     options: &OpenOptions,
     by_split: &mut BTreeMap<SplitKind, Vec<(PathBuf, String)>>,
-) -> Result<()> {
+) -> Result<bool> {
     let file = table.display().to_string();
     let dir = table.parent().unwrap_or(Path::new(""));
     let folder_split = SplitKind::from_name(&name_of(dir)).unwrap_or(SplitKind::Train);
@@ -65,13 +68,15 @@ fn read_table(
         Some(name) => find(&[name]),
         None => find(&LABEL_NAMES),
     };
-    let label_at = label_at.ok_or_else(|| missing("label"))?;
+    if label_at.is_none() && !options.unlabelled {
+        return Err(missing("label"));
+    }
     let split_at = find(&["split"]);
     let mut record = csv::StringRecord::new();
     loop {
         let position = reader.position().clone();
         if !reader.read_record(&mut record).map_err(|e| csv_failure(&file, &position, e))? {
-            return Ok(());
+            return Ok(label_at.is_some());
         }
         let row = record.position().map_or(0, csv::Position::line);
         let kind = match split_at.map(|i| &record[i]).filter(|s| !s.is_empty()) {
@@ -83,7 +88,8 @@ fn read_table(
         };
         if options.wants(kind) {
             check_entry(&file, &record[file_at])?;
-            by_split.entry(kind).or_default().push((dir.join(&record[file_at]), record[label_at].to_owned()));
+            let label = label_at.map_or(String::new(), |i| record[i].to_owned());
+            by_split.entry(kind).or_default().push((dir.join(&record[file_at]), label));
         }
     }
 }

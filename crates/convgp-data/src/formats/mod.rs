@@ -2,7 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
+use crate::loaded::Raw;
+use crate::options::OpenOptions;
+use crate::source::Budget;
 
 pub(crate) mod archive;
 pub(crate) mod cifar;
@@ -21,6 +26,69 @@ pub(crate) mod parquet_columns;
 pub(crate) mod table;
 pub(crate) mod table_columns;
 pub(crate) mod table_rows;
+
+/// How a format is named and read.
+pub(crate) struct FormatReader {
+    pub name: &'static str,
+    pub read: fn(&Path, &OpenOptions, &Budget) -> Result<Raw>,
+}
+
+/// The formats: a variant each, what it is, its name, its reader.
+macro_rules! formats {
+    ($($Variant:ident, $about:literal, $name:literal, $read:path;)*) => {
+        /// A file format.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        #[non_exhaustive]
+        pub enum Format {
+            $(#[doc = $about] $Variant,)*
+        }
+
+        impl Format {
+            /// All of them.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$Variant),*];
+
+            pub(crate) fn reader(self) -> FormatReader {
+                match self { $(Self::$Variant => FormatReader { name: $name, read: $read },)* }
+            }
+        }
+    };
+}
+
+formats! {
+    Idx, "IDX files of the MNIST family.", "IDX files", idx::read;
+    Cifar10, "CIFAR-10 binary batches.", "CIFAR-10 binary", cifar::read;
+    Cifar100, "CIFAR-100 binary batches.", "CIFAR-100 binary", cifar::read;
+    Npy, "NumPy arrays, one per file.", "NPY arrays", npy::read;
+    Npz, "NumPy arrays in one archive.", "NPZ arrays", npy::read;
+    Table, "Tables of numbers, a row an image: CSV, TSV or white space (amat), perhaps in a zip.", "table of numbers", table::read;
+    Folder, "A folder of image files by class.", "folder of images", folder::read;
+    Metadata, "Image files listed in a `metadata.csv`.", "images listed in metadata.csv", metadata::read;
+    Parquet, "Parquet with an image column.", "Parquet", read_parquet;
+    Generated, "Made by a generator, not read.", "generated", read_generated;
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.reader().name)
+    }
+}
+
+#[cfg(feature = "parquet")]
+use parquet::read as read_parquet;
+
+#[cfg(not(feature = "parquet"))]
+fn read_parquet(path: &Path, _: &OpenOptions, _: &Budget) -> Result<Raw> {
+    unsupported(path, "Parquet in this build", "Build convgp-data with the feature `parquet`")
+}
+
+fn read_generated(path: &Path, _: &OpenOptions, _: &Budget) -> Result<Raw> {
+    unsupported(path, "reading generated data", "Call the generator")
+}
+
+fn unsupported(path: &Path, what: &str, hint: &'static str) -> Result<Raw> {
+    Err(Error::Unsupported { file: path.display().to_string(), what: what.into(), hint })
+}
 
 /// Files of a folder (not of its subfolders), sorted by name; hidden ones left out.
 pub(crate) fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {

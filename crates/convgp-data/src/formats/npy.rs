@@ -59,7 +59,7 @@ pub(crate) fn read(path: &Path, options: &OpenOptions, budget: &Budget) -> Resul
     } else if is_zipped(path) {
         sort_in_file(path, &mut members, &mut skipped)?;
     } else {
-        members = pair(path)?;
+        members = pair(path, options)?;
     }
     members.retain(|m| options.wants(m.kind));
     let format = if members.iter().any(|m| m.entry.is_some()) { Format::Npz } else { Format::Npy };
@@ -83,7 +83,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// The file that was named, images unless its name says labels, and the NPY file beside it that differs in the word for
 /// that only; else the only one of the other role.
-fn pair(path: &Path) -> Result<Vec<Member>> {
+fn pair(path: &Path, options: &OpenOptions) -> Result<Vec<Member>> {
     let kind = |p: &Path| SplitKind::from_name(&name_of(p)).unwrap_or(SplitKind::Train);
     let kind_here = kind(path);
     let own = role(&name_of(path)).unwrap_or(Role::Images);
@@ -96,6 +96,9 @@ fn pair(path: &Path) -> Result<Vec<Member>> {
         partners = alike;
     } else {
         partners.retain(|p| kind(p) == kind_here);
+    }
+    if options.unlabelled && own == Role::Images && partners.len() > 1 {
+        partners.clear();
     }
     if let [first, second, ..] = partners.as_slice() {
         let (first, second) = (first.display().to_string(), second.display().to_string());
@@ -188,7 +191,7 @@ fn read_splits(
         let labels = single(members, kind, Role::Labels)?;
         let (images, labels) = match (images, labels) {
             (None, None) => continue,
-            (Some(images), Some(labels)) => (images, labels),
+            (Some(images), labels) if labels.is_some() || options.unlabelled => (images, labels),
             (images, _) => {
                 let (has, lacks) =
                     if images.is_some() { ("images", "labels (y)") } else { ("labels", "images (x)") };
@@ -198,18 +201,23 @@ fn read_splits(
             }
         };
         let (count, shape, numbers) = images.read(|mut input| read_images(&mut input, options, budget))?;
-        let values = labels.read(|mut input| npy_array::labels(&mut input, budget))?;
-        if count != values.len() {
-            let (images_file, labels_file) = (images.name(), labels.name());
-            return Err(Error::CountMismatch {
-                images_file,
-                images: count,
-                labels_file,
-                labels: values.len(),
-            });
-        }
+        let (labels_file, values) = match labels {
+            Some(labels) => (labels.name(), labels.read(|mut input| npy_array::labels(&mut input, budget))?),
+            None => (images.name(), Labels::Absent(count)),
+        };
+        // A file of labels that only lies beside the images may belong to others.
+        let by_chance =
+            |l: &Member| l.path != images.path && rest_of_name(&l.path) != rest_of_name(&images.path);
+        let values = match count == values.len() {
+            true => values,
+            false if options.unlabelled && labels.is_some_and(by_chance) => Labels::Absent(count),
+            false => {
+                let (images_file, labels) = (images.name(), values.len());
+                return Err(Error::CountMismatch { images_file, images: count, labels_file, labels });
+            }
+        };
         all_numbers.push(numbers);
-        rest.push((kind, shape, values, labels.name()));
+        rest.push((kind, shape, values, labels_file));
     }
     if rest.is_empty() {
         let hint = "Name arrays x_train, y_train, x_test, y_test or images, labels";
@@ -220,6 +228,7 @@ fn read_splits(
         shape,
         pixels,
         labels,
+        names: None,
         file,
     };
     Ok(settle(all_numbers).into_iter().zip(rest).map(join).collect())

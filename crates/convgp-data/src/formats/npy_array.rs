@@ -59,6 +59,7 @@ pub(crate) fn labels(input: &mut Input, budget: &Budget) -> Result<Labels> {
             Labels::Real(v) => v.push(real(&header, bytes)),
             Labels::Text(v) => v.push(text(&header, bytes)),
             Labels::Index(v) => v.push(whole(&header, bytes)),
+            Labels::Absent(_) => {}
         }
         Ok(())
     })?;

@@ -3,7 +3,7 @@
 use convgp::data::{ImageShape, Pixels};
 
 use crate::error::{Error, Result};
-use crate::options::OpenOptions;
+use crate::options::{Colour, OpenOptions};
 use crate::source::Budget;
 
 /// A list of pixel values that stays as small as its values allow.
@@ -108,7 +108,7 @@ pub(crate) fn is_image_size(pixels: usize, options: &OpenOptions) -> bool {
     options.image_shape.map_or(pixels > 0 && pixels.isqrt().pow(2) == pixels, |shape| shape.len() == pixels)
 }
 
-/// Shape of flat images: as asked, else square and grey.
+/// Shape of flat images: as asked, else square and grey, else of the size and colour that are wanted.
 pub(crate) fn flat_shape(pixels: usize, options: &OpenOptions, file: &str) -> Result<ImageShape> {
     let side = pixels.isqrt();
     match options.image_shape {
@@ -120,6 +120,11 @@ pub(crate) fn flat_shape(pixels: usize, options: &OpenOptions, file: &str) -> Re
             expected: format!("{} for {shape} images", shape.len()),
         }),
         None if side * side == pixels => ImageShape::new(side, side, 1).map_err(Error::data(file)),
+        None if options.pixels() == Some(pixels) => {
+            let channels = if options.colour == Colour::Rgb { 3 } else { 1 };
+            let (height, width) = options.size.map_or((0, 0), |size| (size.height, size.width));
+            ImageShape::new(height, width, channels).map_err(Error::data(file))
+        }
         None => Err(Error::NotSquare { file: file.into(), pixels }),
     }
 }

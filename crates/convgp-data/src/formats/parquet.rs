@@ -23,7 +23,7 @@ struct Part {
     kind: SplitKind,
     file: String,
     images: Vec<Encoded>,
-    labels: Vec<Cell>,
+    labels: Option<Vec<Cell>>,
     class_names: Option<Vec<String>>,
 }
 
@@ -37,7 +37,10 @@ pub(crate) fn read(path: &Path, options: &OpenOptions, budget: &Budget) -> Resul
         match parts.iter_mut().find(|p| p.kind == part.kind) {
             Some(existing) => {
                 existing.images.extend(part.images);
-                existing.labels.extend(part.labels);
+                existing.labels = existing.labels.take().zip(part.labels).map(|(mut all, more)| {
+                    all.extend(more);
+                    all
+                });
             }
             None => parts.push(part),
         }
@@ -67,15 +70,18 @@ fn read_file(path: &Path, options: &OpenOptions, budget: &Budget) -> Result<Part
     let all = leaves(&reader);
     let image = image_leaf(&all).ok_or_else(|| missing(&file, "image", &all))?;
     let features = features(&reader);
-    let label = label_leaf(&all, image, &features, options).ok_or_else(|| missing(&file, "label", &all))?;
-    let labels = read_column(&reader, label, &file, budget)?;
+    let label = label_leaf(&all, image, &features, options);
+    if label.is_none() && !options.unlabelled {
+        return Err(missing(&file, "label", &all));
+    }
+    let labels = label.map(|label| read_column(&reader, label, &file, budget)).transpose()?;
     let cells = read_column(&reader, image, &file, budget)?;
     let encode = |(row, cell)| Encoded::Memory {
         name: format!("{file}, row {row}"),
         bytes: if let Cell::Bytes(bytes) = cell { bytes } else { Vec::new() },
     };
     let images = cells.into_iter().enumerate().map(encode).collect();
-    let class_names = class_names(&features, &label.path[0]);
+    let class_names = label.and_then(|label| class_names(&features, &label.path[0]));
     Ok(Part { kind: split_of(path), file, images, labels, class_names })
 }
 
@@ -152,8 +158,11 @@ fn finish(
     let mut splits = Vec::new();
     for (((kind, file, cells), pixels), kept) in rest.into_iter().zip(decoded.pixels).zip(&decoded.kept) {
         if !kept.is_empty() {
-            let labels = labels(&file, &cells, kept)?;
-            splits.push(RawSplit { kind, shape: decoded.shape, pixels, labels, file });
+            let labels = match &cells {
+                Some(cells) => labels(&file, cells, kept)?,
+                None => Labels::Absent(kept.len()),
+            };
+            splits.push(RawSplit { kind, shape: decoded.shape, pixels, labels, names: None, file });
         }
     }
     let mut raw = Raw::new(Format::Parquet, splits, hash_files(files)?);

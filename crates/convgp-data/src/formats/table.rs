@@ -20,7 +20,7 @@ struct Table {
     file: String,
     pixels_per_image: usize,
     numbers: Numbers,
-    labels: Vec<String>,
+    labels: Labels,
     note: Option<String>,
 }
 
@@ -198,12 +198,7 @@ fn splits(tables: Vec<Table>, options: &OpenOptions) -> Result<Vec<RawSplit>> {
         numbers.push(table.numbers);
         rest.push((table.kind, shape, table.labels, table.file));
     }
-    let join = |(pixels, (kind, shape, labels, file))| RawSplit {
-        kind,
-        shape,
-        pixels,
-        labels: Labels::Text(labels),
-        file,
-    };
+    let join =
+        |(pixels, (kind, shape, labels, file))| RawSplit { kind, shape, pixels, labels, names: None, file };
     Ok(settle(numbers).into_iter().zip(rest).map(join).collect())
 }

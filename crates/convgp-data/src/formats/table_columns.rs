@@ -11,7 +11,8 @@ use crate::options::{OpenOptions, TargetKind};
 /// Where the label is, and the number of the row if it has a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Columns {
-    pub label: usize,
+    /// None where the images have no labels.
+    pub label: Option<usize>,
     pub index: Option<usize>,
 }
 
@@ -122,6 +123,12 @@ impl Look {
         if self.named || *width < 3 {
             return None;
         }
+        if is_unlabelled(*width, options) {
+            return Some((
+                Columns { label: None, index: None },
+                "no header and no label: all columns are pixels".into(),
+            ));
+        }
         let counts_rows = *rows > 2 && !first.breaks && !first.words && !first.fractions;
         let numbered = counts_rows && is_image_size(width - 2, options) && !is_image_size(width - 1, options);
         let (index, front, at) = if numbered { (Some(0), second, 1) } else { (None, first, 0) };
@@ -141,8 +148,17 @@ impl Look {
         } else {
             note
         };
-        Some((Columns { label, index }, note))
+        Some((Columns { label: Some(label), index }, note))
     }
+}
+
+/// Whether all of so many columns are pixels, for images that need no labels.
+pub(crate) fn is_unlabelled(columns: usize, options: &OpenOptions) -> bool {
+    let is_image = |pixels: usize| match options.pixels() {
+        Some(wanted) => pixels == wanted,
+        None => is_image_size(pixels, options),
+    };
+    options.unlabelled && options.label_column.is_none() && is_image(columns) && !is_image(columns - 1)
 }
 
 /// Whether the column in front is the label rather than the last, and why.

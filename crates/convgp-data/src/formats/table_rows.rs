@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use crate::error::{Error, Place, Result};
 use crate::formats::numbers::{Numbers, is_image_size};
-use crate::formats::table_columns::Columns;
+use crate::formats::table_columns::{Columns, is_unlabelled};
+use crate::loaded::Labels;
 use crate::options::OpenOptions;
 use crate::source::Budget;
 
@@ -28,6 +29,7 @@ pub(crate) struct Rows<'a> {
     layout: Option<(usize, Columns)>,
     numbers: Numbers,
     labels: Vec<String>,
+    rows: usize,
 }
 
 impl<'a> Rows<'a> {
@@ -37,7 +39,8 @@ impl<'a> Rows<'a> {
         budget: &'a Budget,
         columns: Option<Columns>,
     ) -> Self {
-        Self { file, options, budget, columns, layout: None, numbers: Numbers::new(), labels: Vec::new() }
+        let (numbers, labels) = (Numbers::new(), Vec::new());
+        Self { file, options, budget, columns, layout: None, numbers, labels, rows: 0 }
     }
 
     /// Takes one row; an empty one is passed over.
@@ -50,18 +53,19 @@ impl<'a> Rows<'a> {
         if fields.clone().all(<[u8]>::is_empty) {
             return Ok(());
         }
-        let bytes = (width as u128 - 1) * self.numbers.value_size() + 16;
+        let bytes = width as u128 * self.numbers.value_size() + 16;
         self.budget.take(bytes, self.file, "the rows so far and one more")?;
         let mut count = 0;
         for (i, field) in fields.enumerate() {
             count += 1;
-            if i == label {
+            if Some(i) == label {
                 self.labels.push(String::from_utf8_lossy(field).into_owned());
             } else if i < width && Some(i) != index {
                 let value = self.number(row, i, field)?;
                 self.numbers.push(value, self.file, self.budget)?;
             }
         }
+        self.rows += 1;
         match count == width {
             true => Ok(()),
             false => Err(Error::RowWidth { file: self.file.into(), row, found: count, expected: width }),
@@ -95,14 +99,24 @@ impl<'a> Rows<'a> {
             columns: header.cloned().unwrap_or_else(|| vec![format!("0..{width} without names")]),
         };
         let named = |name: &str| header.and_then(|h| h.iter().position(|c| c.eq_ignore_ascii_case(name)));
+        let index = INDEX_NAMES.into_iter().find_map(named);
         let label = match &self.options.label_column {
             Some(asked) => {
                 named(asked).or_else(|| asked.parse().ok().filter(|&i| i < width)).ok_or_else(missing)?
             }
-            None => LABEL_NAMES.into_iter().find_map(named).unwrap_or(width - 1),
+            None => match LABEL_NAMES.into_iter().find_map(named) {
+                Some(label) => label,
+                None if is_unlabelled(width, self.options) => {
+                    return Ok(Columns { label: None, index: None });
+                }
+                None if index.is_some() && is_unlabelled(width - 1, self.options) => {
+                    return Ok(Columns { label: None, index });
+                }
+                None => width - 1,
+            },
         };
-        let index = INDEX_NAMES.into_iter().find_map(named).filter(|&i| i != label);
-        Ok(Columns { label, index: index.filter(|_| is_image_size(width - 2, self.options)) })
+        let index = index.filter(|&i| i != label && is_image_size(width - 2, self.options));
+        Ok(Columns { label: Some(label), index })
     }
 
     fn number(&self, row: u64, index: usize, field: &[u8]) -> Result<f32> {
@@ -114,10 +128,12 @@ impl<'a> Rows<'a> {
     }
 
     /// Pixels per image, pixels, labels.
-    pub(crate) fn finish(self) -> Result<(usize, Numbers, Vec<String>)> {
+    pub(crate) fn finish(self) -> Result<(usize, Numbers, Labels)> {
         match self.layout {
-            Some((width, columns)) if !self.labels.is_empty() => {
-                Ok((width - 1 - usize::from(columns.index.is_some()), self.numbers, self.labels))
+            Some((width, Columns { label, index })) if self.rows > 0 => {
+                let others = usize::from(label.is_some()) + usize::from(index.is_some());
+                let labels = label.map_or(Labels::Absent(self.rows), |_| Labels::Text(self.labels));
+                Ok((width - others, self.numbers, labels))
             }
             _ => Err(Error::Truncated { file: self.file.into(), at: 0, what: "the first row".into() }),
         }

@@ -123,6 +123,9 @@ fn draw_carriers(
     l: usize,
     top: i32,
 ) -> Result<(), ReportError> {
+    if response.inducing.is_empty() {
+        return Ok(());
+    }
     let tones = Tones::of(response.inducing.iter().flatten().copied());
     let words = format!("{}: carriers, {}", part_name(evidence, part), shortened(&model.latent_names[l], 14));
     text(area, &words, (2, top + 10), Anchor::Left, SMALL, INK)?;

@@ -38,7 +38,9 @@ pub(super) fn draw(report: &Report) -> Result<Vec<Drawing>, ReportError> {
     ] {
         if !chosen.is_empty() {
             let svg = gallery(evaluation, &chosen)?;
-            let (name, title, caption) = (name.into(), title.into(), caption.into());
+            let files: Vec<String> = chosen.iter().map(|&n| evaluation.image_name(n)).collect();
+            let caption = format!("{caption} The images, row by row: {}.", files.join(", "));
+            let (name, title) = (name.into(), title.into());
             out.push(Drawing { name, section: ANSWERS, title, caption, svg });
         }
     }

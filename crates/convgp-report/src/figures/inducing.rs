@@ -16,7 +16,8 @@ const HEAD: i32 = 22;
 /// One figure per response.
 pub(super) fn draw(report: &Report) -> Result<Vec<Drawing>, ReportError> {
     let Some(model) = &report.model else { return Ok(Vec::new()) };
-    model.responses.iter().enumerate().map(|(i, r)| figure(model, i, r)).collect()
+    let pictured = model.responses.iter().enumerate().filter(|(_, r)| !r.inducing.is_empty());
+    pictured.map(|(i, r)| figure(model, i, r)).collect()
 }
 
 fn figure(model: &ModelView, index: usize, response: &ResponseView) -> Result<Drawing, ReportError> {

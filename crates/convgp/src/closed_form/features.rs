@@ -10,8 +10,9 @@ use crate::model::Model;
 use crate::variational::PosteriorScratch;
 use rayon::prelude::*;
 
-/// Images whose features are computed together.
+/// Images whose features are computed together; more where every batch has large inducing inputs to read.
 const BATCH: usize = 256;
+const STAGED_BATCH: usize = 1024;
 /// Ids know pixels to so many levels: those of bytes and finer, and too few for rounding in other units to show.
 const LEVELS: f64 = 16.0 * 255.0;
 /// Where ids begin.
@@ -35,7 +36,7 @@ pub struct Features<'a, E: Engine> {
 impl<'a, E: Engine> Features<'a, E> {
     /// Units of the model's targets.
     pub(crate) fn target_units(&self) -> TargetUnits {
-        self.model.spec().likelihood.target_units()
+        self.model.likelihood().gaussian_noise().unwrap_or_default()
     }
 
     /// Factorises `Kuu` of every component.
@@ -79,7 +80,9 @@ impl<'a, E: Engine> Features<'a, E> {
         let mut batch = Batch::empty(images.shape());
         let all: Vec<usize> = (first..images.count()).collect();
         let width = self.width();
-        for indices in all.chunks((BATCH / width).max(1)) {
+        let staged = components.iter().any(|c| c.responses()[0].views().is_staged());
+        let batch_size = if staged { STAGED_BATCH } else { BATCH };
+        for indices in all.chunks((batch_size / width).max(1)) {
             let ids = self.fill(images, indices, &mut batch);
             for (i, c) in components.iter().enumerate() {
                 let need = if c.image_norm() == ImageNorm::Kff { Need::Value } else { Need::Mean };

@@ -26,7 +26,7 @@ use crate::Result;
 use crate::cov::Engine;
 use crate::data::Dataset;
 use crate::error::{NumericalError, SpecError};
-use crate::likelihood::{LikelihoodSpec, log_softmax};
+use crate::likelihood::log_softmax;
 use crate::linalg::{NotPositiveDefinite, pack_lower};
 use crate::model::Model;
 use crate::params::{Params, Slot};
@@ -38,6 +38,8 @@ use solve::{LeftOut, Solver, solver};
 const STEPS_PER_DECADE: i32 = 2;
 const LEAST: f64 = 1e-8;
 const MOST: f64 = 1e3;
+/// Least relative gain in NLPP for which the noise is lowered by a step.
+const LEAST_GAIN: f64 = 2e-3;
 /// Temperatures tried: from `exp(-6)` to `exp(2)`.
 const TEMPERATURES: usize = 161;
 
@@ -86,6 +88,24 @@ pub struct Summary {
     pub chosen: LeaveOneOut,
     /// Every noise that was tried, ascending.
     pub tried: Vec<LeaveOneOut>,
+    /// The log predictive probability of every image that was left out.
+    #[serde(skip)]
+    pub log_predictive: LogPredictive,
+}
+
+/// Log predictive probabilities of images that were left out, by id, so that models can be compared image by image.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LogPredictive(Vec<(u64, f64)>);
+
+impl LogPredictive {
+    /// Mean gain over another model of the same images, and the standard error of that mean.
+    pub fn gain_over(&self, other: &Self) -> (f64, f64) {
+        let gains: Vec<f64> = self.0.iter().zip(&other.0).map(|(a, b)| a.1 - b.1).collect();
+        let n = gains.len().max(2) as f64;
+        let mean = gains.iter().sum::<f64>() / n;
+        let variance = gains.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        (mean, (variance / n).sqrt())
+    }
 }
 
 /// Told how many of all images have been read; false stops the fit.
@@ -163,7 +183,7 @@ impl Model {
                 return Err(StatisticsError::Rank { rank, found }.into());
             }
         }
-        let scale = self.spec().likelihood.target_units().scale;
+        let scale = self.likelihood().gaussian_noise().unwrap_or_default().scale;
         let mut search = Search { solver: solver(statistics), labels, scale, tried: Vec::new() };
         let indefinite = |e: NotPositiveDefinite| NumericalError::IndefiniteMatrix {
             matrix: "the statistics of the images",
@@ -183,6 +203,7 @@ impl Model {
         }
         tried.sort_by(|a, b| a.lambda.total_cmp(&b.lambda));
         let left_out = solver.left_out().targets.cols();
+        let log_predictive = log_predictive(solver.left_out(), labels, scale, &chosen);
         self.variational().mean_slot().of_mut(values).copy_from_slice(solver.weights().data());
         let posterior = solver.into_posterior(lambda).map_err(indefinite)?;
         match shared.explained_slot() {
@@ -195,7 +216,7 @@ impl Model {
         shared.scale_slot().of_mut(values)[0] = chosen.noise / lambda;
         let likelihood = if labels { vec![lambda, chosen.temperature] } else { vec![chosen.noise] };
         self.theta.of_mut(values).copy_from_slice(&likelihood);
-        Ok(Summary { images, outputs, left_out, chosen, tried })
+        Ok(Summary { images, outputs, left_out, chosen, tried, log_predictive })
     }
 
     /// Takes the images of a data set out of statistics. Nothing is changed if one of them is not in them.
@@ -214,10 +235,9 @@ impl Model {
     pub fn resized(&self, values: &[f64], statistics: &Statistics) -> Result<(Model, Params)> {
         let mut spec = self.spec().clone();
         spec.posterior.rank = statistics.rank();
-        let whitening = |name: &str, set: usize| {
-            self.whitenings().find(|(n, s, _)| (*n, *s) == (name, set)).map(|(_, _, w)| w.clone())
-        };
-        let (model, mut new) = Model::restore(&spec, &whitening)?;
+        let constants = self.constants();
+        let saved = |name: &str| constants.iter().find(|c| c.name == name).map(|c| c.values.to_vec());
+        let (model, mut new) = Model::restore(&spec, &saved)?;
         let (from, to) = (self.variational().slot().range().start, model.variational().slot().range().start);
         debug_assert_eq!(from, to, "only q changes its size");
         new[..to].copy_from_slice(&values[..from]);
@@ -226,11 +246,8 @@ impl Model {
 
     /// Whether targets are labels; an error where the likelihood is not for this solver.
     fn likelihood_is_closed_form(&self) -> Result<bool> {
-        match self.spec().likelihood {
-            LikelihoodSpec::Labels { .. } => Ok(true),
-            LikelihoodSpec::Gaussian { .. } => Ok(false),
-            _ => Err(SpecError::NotClosedForm.into()),
-        }
+        let noise = self.likelihood().gaussian_noise().ok_or(SpecError::NotClosedForm);
+        Ok(noise.map(|_| self.likelihood().classes().is_some())?)
     }
 }
 
@@ -269,11 +286,15 @@ impl Search {
             }
         };
         let first = step;
+        // Less noise must pay: where it hardly matters, kernel variances would grow without end.
+        let enough = |direction: i32, nlpp: f64| if direction < 0 { LEAST_GAIN * nlpp.abs() } else { 0.0 };
         for direction in [1, -1] {
             let mut next = step + direction;
             while (lowest..=highest).contains(&next) {
                 match self.at(at(next)) {
-                    Ok(figures) if figures.nlpp < best.nlpp => (best, step) = (figures, next),
+                    Ok(figures) if best.nlpp - figures.nlpp > enough(direction, best.nlpp) => {
+                        (best, step) = (figures, next);
+                    }
                     _ => break,
                 }
                 next += direction;
@@ -286,9 +307,27 @@ impl Search {
     }
 }
 
+/// Log predictive probabilities of the images left out, at what was chosen.
+fn log_predictive(left_out: &LeftOut, labels: bool, scale: f64, chosen: &LeaveOneOut) -> LogPredictive {
+    let LeftOut { ids, residuals, targets, .. } = left_out;
+    let one = |n: usize| {
+        let (target, residual) = (targets.col(n), residuals.col(n));
+        if !labels {
+            let square = residual.iter().map(|r| (scale * r).powi(2)).sum::<f64>() / residual.len() as f64;
+            return -0.5 * ((2.0 * std::f64::consts::PI * chosen.mse).ln() + square / chosen.mse);
+        }
+        let label = (0..target.len()).fold(0, |best, l| if target[l] > target[best] { l } else { best });
+        let means: Vec<f64> = target.iter().zip(residual).map(|(t, r)| t - r).collect();
+        log_softmax(&means, chosen.temperature).nth(label).unwrap_or(f64::NAN)
+    };
+    let mut all: Vec<(u64, f64)> = ids.iter().enumerate().map(|(n, id)| (*id, one(n))).collect();
+    all.sort_by_key(|(id, _)| *id);
+    LogPredictive(all)
+}
+
 /// Leave-one-out figures of a factorised solver.
 fn figures(left_out: &LeftOut, labels: bool, scale: f64, lambda: f64) -> LeaveOneOut {
-    let LeftOut { residuals, noise, targets } = left_out;
+    let LeftOut { residuals, noise, targets, .. } = left_out;
     let (latents, count) = (targets.rows(), targets.cols());
     let size = (latents * count) as f64;
     let mse = residuals.data().iter().map(|r| r * r).sum::<f64>() / size;

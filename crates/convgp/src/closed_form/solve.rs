@@ -28,6 +28,8 @@ pub trait Solver {
 /// Images left out in turn, each with its copies, and predicted by the solution without them.
 #[derive(Debug, Default)]
 pub struct LeftOut {
+    /// Their ids, in the order of everything below.
+    pub ids: Vec<u64>,
     /// Their targets, `L x n`.
     pub targets: Mat,
     /// Their residuals, `L x n`.
@@ -38,10 +40,10 @@ pub struct LeftOut {
 
 impl LeftOut {
     /// Every `width` columns of `targets` are an image and its copies.
-    fn new(targets: &Mat, width: usize) -> Self {
+    fn new(ids: Vec<u64>, targets: &Mat, width: usize) -> Self {
         let own = |l: usize, n: usize| targets[(l, n * width)];
         let targets = Mat::from_fn(targets.rows(), targets.cols() / width, own);
-        Self { targets, ..Self::default() }
+        Self { ids, targets, ..Self::default() }
     }
 
     /// Solves `R_S r_S = e_S` for the columns `S` of every image, `R = I - H` and `e` being the residuals of the fit. The
@@ -78,7 +80,7 @@ pub fn solver(mut statistics: Statistics) -> Box<dyn Solver> {
         Some(sums) => Box::new(Primal::new(sums, ids.len() * width, width)),
         None => {
             let targets = few.targets(width);
-            Box::new(Dual::new(Mat::from_columns(few.a, outputs), targets, width))
+            Box::new(Dual::new(few.ids, Mat::from_columns(few.a, outputs), targets, width))
         }
     }
 }
@@ -112,7 +114,8 @@ impl Primal {
         let a = Mat::from_columns(select(&kept.a, width * g.rows()), g.rows());
         let y = Columns { ids: vec![0; order.len()], a: Vec::new(), y: select(&kept.y, b.cols()) };
         let y = y.targets(width);
-        let left_out = LeftOut::new(&y, width);
+        let ids = order.iter().map(|&i| kept.ids[i]).collect();
+        let left_out = LeftOut::new(ids, &y, width);
         Self { g, diagonal, b, columns, w: Mat::default(), a, y, width, left_out }
     }
 }
@@ -177,10 +180,10 @@ pub struct Dual {
 }
 
 impl Dual {
-    fn new(a: Mat, y: Mat, width: usize) -> Self {
+    fn new(ids: Vec<u64>, a: Mat, y: Mat, width: usize) -> Self {
         let mut k = Mat::zeros(a.cols(), a.cols());
         par_gemm(k.view_mut(), Accumulate::Set, 1.0, a.view().transpose(), a.view());
-        let left_out = LeftOut::new(&y, width);
+        let left_out = LeftOut::new(ids, &y, width);
         Self { a, y, width, k, factor: Mat::default(), w: Mat::default(), left_out }
     }
 }

@@ -191,3 +191,21 @@ fn files_give_the_same_statistics_back_and_only_to_their_model() {
         }
     }
 }
+
+#[test]
+fn log_predictive_is_what_the_figures_are_means_of_and_compares_by_image() {
+    let data = data(0, 40);
+    let summary = |rank: Option<usize>| {
+        let (model, mut values) = model(rank);
+        model.fit_closed_form(&engine(), &mut values, &data, &DOUBLE, &mut |_, _| true).unwrap().unwrap()
+    };
+    let (few, many) = (summary(Some(40)), summary(None));
+    let mean = |s: &Summary| s.log_predictive.0.iter().map(|(_, p)| p).sum::<f64>() / 40.0;
+    for s in [&few, &many] {
+        assert!((mean(s) + s.chosen.nlpp).abs() < 1e-12);
+        assert_eq!(s.log_predictive.gain_over(&s.log_predictive), (0.0, 0.0));
+    }
+    // The same model by way of few and of many images: ids put images in one order.
+    let (gain, error) = few.log_predictive.gain_over(&many.log_predictive);
+    assert!(gain.abs() < 1e-6 && error < 1e-6, "{gain} {error}");
+}

@@ -3,8 +3,7 @@
 use super::indefinite;
 use crate::Result;
 use crate::linalg::{
-    Accumulate, CholeskyScratch, Mat, MatMut, cholesky_by_blocks, dot, gemm_lower, norm_squared,
-    par_solve_lower_of, par_solve_lower_t, solve_lower, solve_lower_t,
+    Accumulate, Cholesky, Mat, dot, gemm_lower, norm_squared, par_solve_lower_of, par_solve_lower_t,
 };
 use crate::objective::Objective;
 
@@ -40,7 +39,7 @@ pub(super) struct Optimum {
     /// `B`, the lower triangle.
     pub precision: Mat,
     /// Its factor.
-    pub factor: Mat,
+    pub factor: Cholesky,
     pub theta: Vec<f64>,
     pub value: f64,
 }
@@ -77,17 +76,15 @@ impl Inputs {
         let mut precision = Mat::zeros(m, m);
         gemm_lower(precision.view_mut(), Accumulate::Set, 1.0, weighted.view(), self.a.view().transpose());
         (0..m).for_each(|i| precision[(i, i)] += 1.0);
-        let mut factor = precision.clone();
-        cholesky_by_blocks(factor.view_mut(), sizes, &mut CholeskyScratch::default())
+        let factor = Cholesky::by_blocks(precision.clone(), sizes)
             .map_err(|e| indefinite("precision of the collapsed posterior", e, m))?;
         let mut c = theta.clone();
-        solve_lower(factor.view(), MatMut::from_column_major_slice_mut(&mut c, m, 1));
-        let log_det: f64 = (0..m).map(|i| libm::log(factor[(i, i)])).sum();
+        factor.whiten_vector(&mut c);
         let constant = 0.5 * n as f64 * libm::log(std::f64::consts::TAU * self.noise);
         let squares: f64 = self.y.iter().enumerate().map(|(i, y)| y * y / self.sigma(i)).sum();
         let penalty: f64 = self.d.iter().map(|&d| self.penalty(d)).sum();
         let unit = n as f64 * self.log_scale;
-        let value = 0.5 * (norm_squared(&c) - squares - penalty) - constant - log_det - unit;
+        let value = 0.5 * (norm_squared(&c) - squares - penalty) - constant - factor.half_log_det() - unit;
         Ok(Optimum { precision, factor, theta, value })
     }
 
@@ -97,8 +94,8 @@ impl Inputs {
         let mean = o.mean();
         // B^{-1} A, column by column turned into the derivative.
         let mut a_bar = Mat::zeros(m, n);
-        par_solve_lower_of(o.factor.view(), self.a.view(), a_bar.view_mut());
-        par_solve_lower_t(o.factor.view(), a_bar.view_mut());
+        par_solve_lower_of(o.factor.lower().view(), self.a.view(), a_bar.view_mut());
+        par_solve_lower_t(o.factor.lower().view(), a_bar.view_mut());
         let (alpha, beta, noise) = (self.objective.alpha(), self.beta(), self.noise);
         let (mut kff, mut noise_bar) = (Vec::with_capacity(n), 0.0);
         for i in 0..n {
@@ -121,9 +118,7 @@ impl Optimum {
     /// `B^{-1} theta`.
     pub fn mean(&self) -> Vec<f64> {
         let mut out = self.theta.clone();
-        let mut mean = MatMut::from_column_major_slice_mut(&mut out, self.theta.len(), 1);
-        solve_lower(self.factor.view(), mean.as_mut());
-        solve_lower_t(self.factor.view(), mean);
+        self.factor.solve(&mut out);
         out
     }
 }

@@ -27,8 +27,8 @@ use crate::data::{Batch, Dataset};
 use crate::error::{NumericalError, SpecError};
 use crate::exact::noise_and_targets;
 use crate::linalg::{
-    self, Accumulate, CholeskyScratch, Mat, NotPositiveDefinite, cholesky_pullback, gemm_lower, norm_squared,
-    pack_lower,
+    self, Accumulate, Cholesky, CholeskyScratch, Mat, NotPositiveDefinite, cholesky_pullback, gemm_lower,
+    norm_squared, pack_lower,
 };
 use crate::model::{Jitter, Model, pull_jitter};
 use crate::objective::{ALPHA, Objective};
@@ -164,7 +164,7 @@ impl<'a, E: Engine> Collapsed<'a, E> {
             parts.push(Part { chol, jitter, saved });
         }
         d.iter_mut().enumerate().for_each(|(i, s)| *s = (*s - norm_squared(a.col(i))).max(0.0));
-        let log_scale = libm::log(self.model.spec().likelihood.target_units().scale);
+        let log_scale = libm::log(self.model.likelihood().gaussian_noise().unwrap_or_default().scale);
         Ok((parts, Inputs { a, d, y, log_scale, noise, objective: self.objective }))
     }
 }
@@ -182,13 +182,10 @@ fn natural(o: &Optimum) -> Vec<f64> {
 fn covariance(o: &Optimum) -> Result<Vec<f64>> {
     let m = o.theta.len();
     let mut q = o.mean();
-    let (mut inverse, mut s) = (Mat::zeros(m, m), Mat::zeros(m, m));
-    linalg::invert_lower(inverse.view_mut(), o.factor.view());
-    linalg::own_t_times_lower(s.view_mut(), inverse.view());
-    linalg::cholesky(s.view_mut(), &mut CholeskyScratch::default())
+    let s = Cholesky::new(o.factor.inverse())
         .map_err(|e| indefinite("covariance of the collapsed posterior", e, m))?;
     q.resize(m + crate::params::packed_len(m), 0.0);
-    pack_lower(s.view(), 0.0, 1.0, &mut q[m..]);
+    pack_lower(s.lower().view(), 0.0, 1.0, &mut q[m..]);
     Ok(q)
 }
 
@@ -223,7 +220,7 @@ mod tests {
             let bound = collapsed.set_optimal_q(&mut values).unwrap();
             let mut ws = Workspace::default();
             let batch = data.batch(&(0..data.len()).collect::<Vec<_>>());
-            let full = model.elbo_and_grad(&Reference, &values, &batch, data.len(), 0, &mut ws).unwrap();
+            let full = model.elbo_and_grad(&Reference, &values, batch.of(data.len()), &mut ws).unwrap();
             assert!((full.elbo - bound).abs() < 1e-9 * bound.abs(), "{} against {bound}", full.elbo);
             let q = &ws.grad[model.variational().slot().range().start..];
             assert!(q.iter().all(|g| g.abs() < 1e-8), "stationary in q");
@@ -241,7 +238,7 @@ mod tests {
             assert!(bound <= evidence, "{bound} above {evidence}");
             let batch = data.batch(&(0..data.len()).collect::<Vec<_>>());
             let prior =
-                model.elbo(&Reference, &values, &batch, data.len(), 0, &mut Workspace::default()).unwrap();
+                model.elbo(&Reference, &values, batch.of(data.len()), &mut Workspace::default()).unwrap();
             assert!(prior.elbo < bound);
         }
     }

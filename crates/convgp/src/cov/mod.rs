@@ -9,6 +9,7 @@
 //! Inference knows nothing else of a kernel. Two engines compute them: [`Reference`], naive and readable, the judge in
 //! tests, and [`Fused`], tiled and vectorised.
 
+#[cfg(any(test, feature = "testing"))]
 pub mod contract;
 mod exact;
 mod fused;

@@ -3,6 +3,7 @@
 use super::{Cov, Engine, Need};
 use crate::component::{Component, Response};
 use crate::data::Batch;
+use crate::kernel::PairBar;
 use crate::linalg::Mat;
 
 /// Double loops over kernel values. Slow and obvious: the judge of everything faster.
@@ -42,7 +43,8 @@ impl Engine for Reference {
                 let mut pair_theta = vec![0.0; theta.len()];
                 let g = kuu_bar[(i, j)];
                 let (zi, zj) = (c.z(values, i), c.z(values, j));
-                c.kernel().pullback(theta, zi, zj, 2.0 * g, &mut pair_theta, Some(&mut z_bar));
+                let mut bar = PairBar { theta: &mut pair_theta, b: Some(&mut z_bar) };
+                c.kernel().pullback(theta, zi, zj, 2.0 * g, &mut bar);
                 theta_bar.iter_mut().zip(&pair_theta).for_each(|(t, p)| *t += 0.5 * p);
             }
             c.z_slot().of_mut(grad)[j * e..(j + 1) * e].iter_mut().zip(&z_bar).for_each(|(g, z)| *g += z);
@@ -102,16 +104,17 @@ impl Engine for Reference {
                 for m in 0..c.inducing() {
                     let (z, g) = (c.z(values, m), cov_bar.kuf[r][(m, n)]);
                     let z_bar = &mut c.z_slot().of_mut(grad)[m * e..(m + 1) * e];
+                    let mut bar = PairBar { theta: &mut theta_bar, b: Some(z_bar) };
                     for (p, w) in weights.iter().enumerate() {
                         weights_bar[p] += g * c.kernel().value(theta, view(p), z);
-                        c.kernel().pullback(theta, view(p), z, g * w, &mut theta_bar, Some(z_bar));
+                        c.kernel().pullback(theta, view(p), z, g * w, &mut bar);
                     }
                 }
-                let g = cov_bar.kff[r][n];
+                let (g, mut bar) = (cov_bar.kff[r][n], PairBar { theta: &mut theta_bar, b: None });
                 for (p, wp) in weights.iter().enumerate() {
                     for (q, wq) in weights.iter().enumerate() {
                         weights_bar[p] += 2.0 * g * wq * c.kernel().value(theta, view(p), view(q));
-                        c.kernel().pullback(theta, view(p), view(q), g * wp * wq, &mut theta_bar, None);
+                        c.kernel().pullback(theta, view(p), view(q), g * wp * wq, &mut bar);
                     }
                 }
             }

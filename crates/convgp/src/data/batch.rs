@@ -11,7 +11,35 @@ pub struct Batch {
     weights: Vec<f64>,
 }
 
+/// A batch as a sample of a data set.
+#[derive(Debug, Clone, Copy)]
+pub struct Minibatch<'a> {
+    /// The images and targets.
+    pub batch: &'a Batch,
+    /// Images in the data set `N`.
+    pub num_data: usize,
+    /// Number of the evaluation, for likelihoods that sample.
+    pub draw: u64,
+}
+
+impl Minibatch<'_> {
+    /// The same at another number of the evaluation.
+    pub fn at_draw(self, draw: u64) -> Self {
+        Self { draw, ..self }
+    }
+
+    /// `N / B`.
+    pub(crate) fn scale(&self) -> f64 {
+        self.num_data as f64 / self.batch.len() as f64
+    }
+}
+
 impl Batch {
+    /// These images as a sample of a data set of `num_data`, at evaluation 0.
+    pub fn of(&self, num_data: usize) -> Minibatch<'_> {
+        Minibatch { batch: self, num_data, draw: 0 }
+    }
+
     /// An empty batch to be filled later.
     pub fn empty(shape: ImageShape) -> Self {
         Self { shape, pixels: Vec::new(), targets: Targets::Real(Vec::new()), weights: Vec::new() }
@@ -78,6 +106,10 @@ impl Batch {
     pub fn image(&self, n: usize) -> &[f64] {
         let d = self.shape.len();
         &self.pixels[n * d..(n + 1) * d]
+    }
+    /// Pixels of some images in a row, one after the other.
+    pub fn pixels(&self, images: std::ops::Range<usize>) -> &[f64] {
+        &self.pixels[images.start * self.shape.len()..images.end * self.shape.len()]
     }
     /// The targets, one per image (empty for a batch made by [`Batch::of_images`]).
     pub fn targets(&self) -> &Targets {

@@ -16,6 +16,27 @@ use std::sync::Arc;
 
 /// A model with its numbers and everything else that decides what it says about an image. The same file gives the same
 /// predictions in the library, on the command line and in Python.
+///
+/// ```
+/// # use convgp::{Model, ModelSpec, data::{Dataset, Images, Pixels, Targets}, rng::Rng};
+/// # let spec = ModelSpec::from_toml(r#"
+/// #     image = { height = 4, width = 4 }
+/// #     likelihood = { type = "gaussian" }
+/// #     [[components]]
+/// #     views = { type = "patches", patch = [2, 2] }
+/// #     kernel = { type = "rbf" }
+/// #     inducing = { count = 3 }
+/// # "#)?;
+/// # let images = Images::new(spec.image, Pixels::F64((0..96).map(|i| f64::from(i * i % 17) / 17.0).collect()))?;
+/// # let data = Dataset::new(images, Targets::real(vec![0.1, -0.4, 0.7, 0.2, 0.0, 0.3])?)?;
+/// # let (model, params) = Model::new(&spec, Some(data.images()), &mut Rng::new(1))?;
+/// use convgp::{FittedModel, prepare::Preparation};
+///
+/// let fitted = FittedModel::new(model, params, Vec::new(), Preparation::default())?;
+/// let read = FittedModel::from_bytes(&fitted.to_bytes()?)?;
+/// assert_eq!(read.predict(data.images())?, fitted.predict(data.images())?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct FittedModel {
     /// Structure.

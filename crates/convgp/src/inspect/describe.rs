@@ -2,7 +2,6 @@
 
 use crate::Model;
 use crate::component::Component;
-use crate::likelihood::LikelihoodSpec;
 
 /// One line about a model: its views, sizes and likelihood.
 pub fn describe(model: &Model) -> String {
@@ -13,8 +12,9 @@ pub fn describe(model: &Model) -> String {
             n => format!("{n} x "),
         };
         let weights = if c.responses()[0].weights_slot().is_some() { ", weighted" } else { "" };
+        let what = if views.is_staged() { " of a first stage" } else { "" };
         format!(
-            "{} ({channels}{} views of {} numbers{weights}, M = {})",
+            "{} ({channels}{} views of {} numbers{what}{weights}, M = {})",
             c.name(),
             views.count(),
             views.len(),
@@ -22,13 +22,6 @@ pub fn describe(model: &Model) -> String {
         )
     };
     let parts: Vec<String> = model.components().iter().map(component).collect();
-    let likelihood = match model.spec().likelihood {
-        LikelihoodSpec::Gaussian { .. } => "Gaussian",
-        LikelihoodSpec::Probit { .. } => "probit",
-        LikelihoodSpec::Logit {} => "logit",
-        LikelihoodSpec::Labels { .. } => "label regression",
-        LikelihoodSpec::RobustMax { .. } => "robust-max",
-        LikelihoodSpec::Softmax { .. } => "softmax",
-    };
+    let likelihood = model.likelihood().name();
     format!("{}; {likelihood} likelihood; {} parameters", parts.join(" + "), model.layout().len())
 }

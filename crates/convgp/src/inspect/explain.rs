@@ -9,10 +9,12 @@ use crate::Result;
 use crate::component::{Component, Response};
 use crate::cov::{Cov, Engine, Need};
 use crate::data::{Batch, DataError, Images};
+use crate::kernel::{Dims, Leaf};
 use crate::likelihood::Marginals;
-use crate::linalg::{Accumulate, Mat, gemm};
+use crate::linalg::{Accumulate, Mat, gemm, norm_squared, par_solve_lower};
 use crate::model::{Model, Predictor};
 use crate::variational::{Block, PosteriorScratch};
+use crate::views::Layout;
 
 /// Columns that go through the posterior together, to bound memory.
 const COLUMNS: usize = 256;
@@ -79,8 +81,8 @@ impl<'p, 'm, E: Engine> Explainer<'p, 'm, E> {
         let factors: Vec<f64> =
             (0..model.components().len()).map(|i| self.predictor.image_factors(i, &batch)[0]).collect();
         let parts = self.for_blocks(|block, b, m| {
-            let (component, response) = self.response(b);
-            let (mut kuf, mut kff) = weighted_views(component, response, &self.predictor.params, &image);
+            let component = self.response(b).0;
+            let Places { mut kuf, mut kff, layout } = self.places(b, &image);
             let factor = factors[b.component];
             kuf.data_mut().iter_mut().for_each(|k| *k /= factor);
             kff.iter_mut().for_each(|k| *k /= factor * factor);
@@ -94,7 +96,7 @@ impl<'p, 'm, E: Engine> Explainer<'p, 'm, E> {
             Ok(Part {
                 component: component.name().into(),
                 response: b.response,
-                layout: response.views().layout(),
+                layout,
                 mean: q.mean,
                 sd: q.var.iter().map(|v| v.max(0.0).sqrt()).collect(),
                 inducing: inducing.collect(),
@@ -102,6 +104,16 @@ impl<'p, 'm, E: Engine> Explainer<'p, 'm, E> {
             })
         })?;
         Ok(Evidence { parts, latents })
+    }
+
+    /// What the places of an image contribute to the covariances of one response.
+    fn places(&self, b: &Block, image: &[f64]) -> Places {
+        let ((component, response), params) = (self.response(b), &self.predictor.params);
+        if !response.views().is_staged() {
+            let (kuf, kff) = weighted_views(component, response, params, image);
+            return Places { kuf, kff, layout: response.views().layout() };
+        }
+        staged_places(component, response, params, &self.predictor.factors()[b.component], image)
     }
 
     fn response(&self, b: &Block) -> (&'m Component, &'m Response) {
@@ -158,4 +170,60 @@ fn weighted_views(c: &Component, response: &Response, values: &[f64], image: &[f
     });
     let kff = weights.iter().enumerate().map(|(p, w)| w * w * c.kernel().value(theta, view(p), view(p)));
     (kuf, kff.collect())
+}
+
+/// Covariances as sums over places of an image.
+struct Places {
+    /// `M x P`.
+    kuf: Mat,
+    kff: Vec<f64>,
+    layout: Layout,
+}
+
+/// The places of the first stage, where a kernel on its responses is a function of distances.
+///
+/// `k(a, z)` grows from `k_0`, its value were the product `<a, z>` zero, to what it is as the product does; the growth is
+/// shared out as the product is, and `k_0` evenly. Variances are those of the inducing outputs alone.
+fn staged_places(c: &Component, response: &Response, values: &[f64], factor: &Mat, image: &[f64]) -> Places {
+    let (views, theta, weights) = (response.views(), c.theta(values), response.weights(values));
+    let plain = |l: &Leaf| !l.ard && l.dims == Dims::all(views.len());
+    let terms = c.kernel().terms();
+    let isotropic = terms.is_some_and(|terms| terms.iter().flat_map(|t| &t.leaves).all(plain));
+    let products = views.products_by_place(image, c.z_slot().of(values)).filter(|_| isotropic);
+    let (kuf, layout) = match products {
+        Some((layout, products)) => {
+            let mut view = vec![0.0; views.len()];
+            views.write(image, &mut view);
+            let (square, zero) = (norm_squared(&view), vec![0.0; views.len()]);
+            let count = products.cols() as f64;
+            let share = |m: usize| {
+                let z = c.z(values, m);
+                // A vector as far from zero as the view and `z` would be with nothing in common.
+                let stretch = ((square + norm_squared(z)) / square.max(f64::MIN_POSITIVE)).sqrt();
+                let apart: Vec<f64> = view.iter().map(|x| stretch * x).collect();
+                let none = weights[0] * c.kernel().value(theta, &apart, &zero);
+                let all = weights[0] * c.kernel().value(theta, &view, z);
+                let product: f64 = (0..products.cols()).map(|p| products[(m, p)]).sum();
+                if product.abs() < f64::EPSILON {
+                    (0.0, all / count)
+                } else {
+                    ((all - none) / product, none / count)
+                }
+            };
+            let shares: Vec<(f64, f64)> = (0..c.inducing()).map(share).collect();
+            let kuf = |m: usize, p: usize| shares[m].0 * products[(m, p)] + shares[m].1;
+            (Mat::from_fn(c.inducing(), products.cols(), kuf), layout)
+        }
+        None => {
+            let (by_view, _) = weighted_views(c, response, values, image);
+            let sum = |m: usize, _| (0..by_view.cols()).map(|p| by_view[(m, p)]).sum();
+            let (planes, view) = (vec![String::new()], views.image_shape());
+            let layout = Layout { planes, rows: 1, cols: 1, stride: (1, 1), view };
+            (Mat::from_fn(c.inducing(), 1, sum), layout)
+        }
+    };
+    let mut a = kuf.clone();
+    par_solve_lower(factor.view(), a.view_mut());
+    let kff = (0..a.cols()).map(|p| norm_squared(a.col(p))).collect();
+    Places { kuf, kff, layout }
 }

@@ -47,7 +47,7 @@ pub fn prior_maps(
         let mut g = vec![0.0; p];
         for j in 0..p {
             let e = rng.normal();
-            g[j..].iter_mut().zip(&factor.col(j)[j..]).for_each(|(g, f)| *g += f * e);
+            g[j..].iter_mut().zip(&factor.lower().col(j)[j..]).for_each(|(g, f)| *g += f * e);
         }
         g.iter().zip(&weights).map(|(g, w)| g * w).collect()
     };

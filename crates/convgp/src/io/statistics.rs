@@ -119,8 +119,8 @@ fn columns<'a>(name: &str, columns: &'a Columns) -> [(String, Tensor<'a>); 3] {
 /// Tells models apart by all numbers that features depend on.
 fn identity(model: &Model, values: &[f64]) -> String {
     let fixed = model.variational().slot().range().start - model.likelihood().parameters().len();
-    let whitenings = model.whitenings().flat_map(|(_, _, w)| w.mean.iter().chain(&w.matrix));
-    let all = values[..fixed].iter().chain(whitenings);
+    let constants = model.constants().into_iter().flat_map(|c| c.values);
+    let all = values[..fixed].iter().chain(constants);
     let mix = |h: u64, x: &f64| (h.rotate_left(5) ^ x.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     format!("{:016x}", all.fold(0, mix))
 }

@@ -1,9 +1,16 @@
 //! The additive kernel of the paper's section 2.3: one function per element, sharing variance and lengthscale.
 
-use super::{Dims, Kernel, KernelError, Leaf, RadialFn, Term};
+use super::{Dims, Kernel, KernelError, Leaf, PairBar, RadialFn, Term};
 use crate::params::ParamInit;
 
 /// `variance * sum_i phi(((a_i - b_i) / lengthscale)^2)`.
+///
+/// ```
+/// use convgp::kernel::{Additive, Dims, Kernel, Rbf};
+///
+/// let kernel = Additive::new(&Rbf, Dims::all(3), 2.0, 1.0);
+/// assert_eq!(kernel.value(&[2.0, 1.0], &[0.0; 3], &[0.0; 3]), 6.0);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Additive {
     radial: &'static dyn RadialFn,
@@ -42,17 +49,9 @@ impl Kernel for Additive {
     fn value(&self, theta: &[f64], a: &[f64], b: &[f64]) -> f64 {
         self.leaves().map(|l| l.value(theta, a, b)).sum()
     }
-    fn pullback(
-        &self,
-        theta: &[f64],
-        a: &[f64],
-        b: &[f64],
-        g: f64,
-        theta_bar: &mut [f64],
-        mut b_bar: Option<&mut [f64]>,
-    ) {
+    fn pullback(&self, theta: &[f64], a: &[f64], b: &[f64], g: f64, bar: &mut PairBar) {
         for leaf in self.leaves() {
-            leaf.pullback(theta, a, b, g, theta_bar, b_bar.as_deref_mut());
+            leaf.pullback(theta, a, b, g, bar);
         }
     }
     fn terms(&self) -> Option<Vec<Term>> {

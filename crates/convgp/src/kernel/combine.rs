@@ -1,10 +1,22 @@
 //! Sums and products of kernels, each reading its own elements of a view.
 
-use super::{Kernel, KernelError, Leaf, Term, parameter_count};
+use super::{Kernel, KernelError, Leaf, PairBar, Term, parameter_count};
 use crate::params::ParamInit;
 use std::sync::Arc;
 
 /// `k(a, b) = sum_i k_i(a, b)`.
+///
+/// ```
+/// use convgp::kernel::{Dims, Kernel, Matern32, Rbf, Stationary, Sum};
+/// use std::sync::Arc;
+///
+/// let rbf = Stationary::new(&Rbf, Dims::all(2), 1.0, 0.5);
+/// let matern = Stationary::new(&Matern32, Dims::all(2), 2.0, 4.0);
+/// let sum = Sum::new(vec![Arc::new(rbf), Arc::new(matern)])?;
+/// assert_eq!(sum.parameters()[2].name, "1.variance");
+/// assert_eq!(sum.value(&[1.0, 0.5, 2.0, 4.0], &[0.0; 2], &[0.0; 2]), 3.0);
+/// # Ok::<(), convgp::kernel::KernelError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Sum(Parts);
 
@@ -51,19 +63,10 @@ impl Parts {
     fn value(&self, i: usize, theta: &[f64], a: &[f64], b: &[f64]) -> f64 {
         self.kernels[i].value(self.theta(i, theta), a, b)
     }
-    #[allow(clippy::too_many_arguments)] // the signature of `Kernel::pullback` plus the part
-    fn pullback(
-        &self,
-        i: usize,
-        theta: &[f64],
-        a: &[f64],
-        b: &[f64],
-        g: f64,
-        theta_bar: &mut [f64],
-        b_bar: Option<&mut [f64]>,
-    ) {
-        let bar = &mut theta_bar[self.starts[i]..self.starts[i + 1]];
-        self.kernels[i].pullback(self.theta(i, theta), a, b, g, bar, b_bar);
+    fn pullback(&self, i: usize, theta: &[f64], a: &[f64], b: &[f64], g: f64, bar: &mut PairBar) {
+        let part = &mut bar.theta[self.starts[i]..self.starts[i + 1]];
+        let mut bar = PairBar { theta: part, b: bar.b.as_deref_mut() };
+        self.kernels[i].pullback(self.theta(i, theta), a, b, g, &mut bar);
     }
 
     /// Parameters of part `i` are named `i.name`.
@@ -92,17 +95,9 @@ impl Kernel for Sum {
     fn value(&self, theta: &[f64], a: &[f64], b: &[f64]) -> f64 {
         (0..self.0.kernels.len()).map(|i| self.0.value(i, theta, a, b)).sum()
     }
-    fn pullback(
-        &self,
-        theta: &[f64],
-        a: &[f64],
-        b: &[f64],
-        g: f64,
-        theta_bar: &mut [f64],
-        mut b_bar: Option<&mut [f64]>,
-    ) {
+    fn pullback(&self, theta: &[f64], a: &[f64], b: &[f64], g: f64, bar: &mut PairBar) {
         for i in 0..self.0.kernels.len() {
-            self.0.pullback(i, theta, a, b, g, theta_bar, b_bar.as_deref_mut());
+            self.0.pullback(i, theta, a, b, g, bar);
         }
     }
     fn terms(&self) -> Option<Vec<Term>> {
@@ -121,20 +116,12 @@ impl Kernel for Product {
     fn value(&self, theta: &[f64], a: &[f64], b: &[f64]) -> f64 {
         (0..self.0.kernels.len()).map(|i| self.0.value(i, theta, a, b)).product()
     }
-    fn pullback(
-        &self,
-        theta: &[f64],
-        a: &[f64],
-        b: &[f64],
-        g: f64,
-        theta_bar: &mut [f64],
-        mut b_bar: Option<&mut [f64]>,
-    ) {
+    fn pullback(&self, theta: &[f64], a: &[f64], b: &[f64], g: f64, bar: &mut PairBar) {
         let values: Vec<f64> = (0..self.0.kernels.len()).map(|i| self.0.value(i, theta, a, b)).collect();
         for i in 0..values.len() {
             // The product of the others, not value / values[i]: a factor may be zero.
             let others: f64 = values.iter().enumerate().filter(|&(j, _)| j != i).map(|(_, v)| v).product();
-            self.0.pullback(i, theta, a, b, g * others, theta_bar, b_bar.as_deref_mut());
+            self.0.pullback(i, theta, a, b, g * others, bar);
         }
     }
     /// Multiplies out: `(a + b)(c + d)` has four terms.

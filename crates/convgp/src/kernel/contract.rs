@@ -1,7 +1,7 @@
 //! The contract every kernel must keep, as a check that a newcomer's kernel gets for free.
 
-use super::{Kernel, Term, parameter_count};
-use crate::linalg::{CholeskyScratch, Mat, cholesky};
+use super::{Kernel, PairBar, Term, parameter_count};
+use crate::linalg::{Cholesky, Mat};
 use crate::rng::Rng;
 
 /// Checks a kernel on random views of `len` numbers: symmetry, positive semi-definiteness, pullbacks against central
@@ -39,7 +39,8 @@ fn symmetric_and_positive(kernel: &dyn Kernel, theta: &[f64], views: &[Vec<f64>]
     }
     let mut jittered = k.clone();
     (0..views.len()).for_each(|i| jittered[(i, i)] *= 1.0 + 1e-9);
-    cholesky(jittered.view_mut(), &mut CholeskyScratch::default())
+    Cholesky::new(jittered)
+        .map(|_| ())
         .map_err(|e| format!("not positive semi-definite on random views (pivot {})", e.row))
 }
 
@@ -47,7 +48,7 @@ fn derivatives(kernel: &dyn Kernel, theta: &[f64], a: &[f64], b: &[f64]) -> Resu
     let mut theta_bar = vec![0.0; parameter_count(kernel)];
     let mut b_bar = vec![0.0; b.len()];
     let g = 1.7;
-    kernel.pullback(theta, a, b, g, &mut theta_bar, Some(&mut b_bar));
+    kernel.pullback(theta, a, b, g, &mut PairBar { theta: &mut theta_bar, b: Some(&mut b_bar) });
     let difference = |x: &[f64], i: usize, f: &dyn Fn(&[f64]) -> f64| {
         let h = 1e-5 * x[i].abs().max(0.1);
         let at = |step: f64| {
@@ -135,7 +136,7 @@ mod tests {
         fn value(&self, theta: &[f64], a: &[f64], b: &[f64]) -> f64 {
             theta[0] * self.0(a, b)
         }
-        fn pullback(&self, _: &[f64], _: &[f64], _: &[f64], _: f64, _: &mut [f64], _: Option<&mut [f64]>) {}
+        fn pullback(&self, _: &[f64], _: &[f64], _: &[f64], _: f64, _: &mut PairBar) {}
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod additive;
 mod combine;
+#[cfg(any(test, feature = "testing"))]
 pub mod contract;
 mod matern;
 mod radial;
@@ -15,6 +16,7 @@ mod stationary;
 
 pub use additive::Additive;
 pub use combine::{Product, Sum};
+#[cfg(any(test, feature = "testing"))]
 pub use contract::check_kernel;
 pub use matern::{Matern12, Matern32, Matern52};
 pub use radial::{Radial, RadialFn};
@@ -51,6 +53,15 @@ pub enum KernelError {
     MedianWithoutData,
 }
 
+/// Where [`Kernel::pullback`] adds derivatives.
+#[derive(Debug)]
+pub struct PairBar<'a> {
+    /// In the parameters.
+    pub theta: &'a mut [f64],
+    /// In the second view, if they are wanted.
+    pub b: Option<&'a mut [f64]>,
+}
+
 /// A covariance function of two views. `theta` are the current values of [`Kernel::parameters`], in order.
 pub trait Kernel: std::fmt::Debug + Send + Sync {
     /// The parameters, with names, constraints and initial values.
@@ -62,16 +73,8 @@ pub trait Kernel: std::fmt::Debug + Send + Sync {
     /// `k(a, b)`, symmetric.
     fn value(&self, theta: &[f64], a: &[f64], b: &[f64]) -> f64;
 
-    /// Adds `g dk/dtheta` to `theta_bar` and, when given, `g dk/db` to `b_bar`.
-    fn pullback(
-        &self,
-        theta: &[f64],
-        a: &[f64],
-        b: &[f64],
-        g: f64,
-        theta_bar: &mut [f64],
-        b_bar: Option<&mut [f64]>,
-    );
+    /// Adds `g dk/dtheta` to `bar.theta` and, where it is wanted, `g dk/db` to `bar.b`.
+    fn pullback(&self, theta: &[f64], a: &[f64], b: &[f64], g: f64, bar: &mut PairBar);
 
     /// The kernel as a sum of products of radial leaves, for engines that vectorise; `None` if it is not of that form,
     /// and then engines fall back on [`Kernel::value`].

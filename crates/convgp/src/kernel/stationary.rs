@@ -1,6 +1,6 @@
 //! Stationary kernels: a radial function of the scaled distance over some elements of a view.
 
-use super::{Kernel, KernelError, Leaf, RadialFn, Term};
+use super::{Kernel, KernelError, Leaf, PairBar, RadialFn, Term};
 use crate::params::{ParamInit, Transform};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,15 @@ impl Dims {
 }
 
 /// `variance * phi(sum_i ((a_i - b_i) / lengthscale_i)^2)`.
+///
+/// ```
+/// use convgp::kernel::{Dims, Kernel, Rbf, Stationary};
+///
+/// let kernel = Stationary::new(&Rbf, Dims::all(2), 3.0, 0.5);
+/// assert_eq!(kernel.value(&[3.0, 0.5], &[1.0, 2.0], &[1.0, 2.0]), 3.0);
+/// let apart = kernel.value(&[3.0, 0.5], &[1.0, 2.0], &[1.5, 2.0]);
+/// assert!((apart - 3.0 * (-0.5f64).exp()).abs() < 1e-12);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Stationary {
     radial: &'static dyn RadialFn,
@@ -101,16 +110,8 @@ impl Kernel for Stationary {
         self.leaf().value(theta, a, b)
     }
 
-    fn pullback(
-        &self,
-        theta: &[f64],
-        a: &[f64],
-        b: &[f64],
-        g: f64,
-        theta_bar: &mut [f64],
-        b_bar: Option<&mut [f64]>,
-    ) {
-        self.leaf().pullback(theta, a, b, g, theta_bar, b_bar);
+    fn pullback(&self, theta: &[f64], a: &[f64], b: &[f64], g: f64, bar: &mut PairBar) {
+        self.leaf().pullback(theta, a, b, g, bar);
     }
 
     fn terms(&self) -> Option<Vec<Term>> {
@@ -142,25 +143,17 @@ impl Leaf {
     }
 
     /// With `s_i = ((a_i - b_i) / ell_i)^2`: `dk/dell_i = -2 v phi' s_i / ell_i`, `dk/db_i = -2 v phi' (a_i - b_i) / ell_i^2`.
-    pub(super) fn pullback(
-        &self,
-        theta: &[f64],
-        a: &[f64],
-        b: &[f64],
-        g: f64,
-        theta_bar: &mut [f64],
-        mut b_bar: Option<&mut [f64]>,
-    ) {
+    pub(super) fn pullback(&self, theta: &[f64], a: &[f64], b: &[f64], g: f64, bar: &mut PairBar) {
         let (value, slope) = self.radial.at(self.distance(theta, a, b));
         if let Some(v) = self.variance {
-            theta_bar[v] += g * value;
+            bar.theta[v] += g * value;
         }
         let c = -2.0 * g * self.variance(theta) * slope;
         for (i, d) in self.dims.indices().enumerate() {
             let ell = self.lengthscale(theta, i);
             let u = (a[d] - b[d]) / ell;
-            theta_bar[self.lengthscale + if self.ard { i } else { 0 }] += c * u * u / ell;
-            if let Some(b_bar) = b_bar.as_deref_mut() {
+            bar.theta[self.lengthscale + if self.ard { i } else { 0 }] += c * u * u / ell;
+            if let Some(b_bar) = bar.b.as_deref_mut() {
                 b_bar[d] += c * u / ell;
             }
         }

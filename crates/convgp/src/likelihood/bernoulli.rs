@@ -3,14 +3,23 @@
 use super::scalar::{ScalarLogDensity, expect_scalar, is_one};
 use super::special::{log_ndtr, log_ndtr_slope, log_sigmoid, normal_cdf, normal_pdf, sigmoid};
 use super::{
-    Expectations, Likelihood, LikelihoodError, Marginals, Predictive, VarianceDerivative, check_binary,
+    Expectations, Integrand, Likelihood, LikelihoodError, Marginals, Predictive, VarianceDerivative,
 };
-use crate::data::{DataError, Targets};
+use crate::data::Targets;
 
 /// `p(y = 1 | f) = (1 - 2j) Φ(f) + j`, `j` the link jitter (0 for the plain probit, 1e-3 in the paper's code).
 ///
 /// The jitter bounds the loss of a wrong label by `-log j`. Expectations by the 20-point rule; the predictive
 /// probability is exact, `(1 - 2j) Φ(mean / sqrt(1 + var)) + j`.
+///
+/// ```
+/// use convgp::likelihood::{Likelihood, Marginals, Predictive, Probit};
+///
+/// let q = Marginals { mean: vec![0.0, 3.0], var: vec![1.0, 0.0] };
+/// let Predictive::Classes { probabilities, .. } = Probit::new(0.0)?.predict(&[], &q) else { panic!() };
+/// assert!((probabilities[1] - 0.5).abs() < 1e-12 && probabilities[3] > 0.99);
+/// # Ok::<(), convgp::likelihood::LikelihoodError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probit {
     link_jitter: f64,
@@ -54,22 +63,17 @@ impl ScalarLogDensity for Probit {
 }
 
 impl Likelihood for Probit {
+    fn name(&self) -> &'static str {
+        "probit"
+    }
     fn latents(&self) -> usize {
         1
     }
-    fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
-        check_binary(targets)
+    fn classes(&self) -> Option<usize> {
+        Some(2)
     }
-    fn expect_power(
-        &self,
-        alpha: f64,
-        theta: &[f64],
-        q: &Marginals,
-        targets: &Targets,
-        _draw: u64,
-        out: &mut Expectations,
-    ) {
-        expect_scalar(self, alpha, VarianceDerivative::Pathwise, theta, q, |n| is_one(targets, n), out);
+    fn expect(&self, of: &Integrand, out: &mut Expectations) {
+        expect_scalar(self, VarianceDerivative::Pathwise, of, is_one, out);
     }
     fn predict(&self, _theta: &[f64], q: &Marginals) -> Predictive {
         let standardised = q.mean.iter().zip(&q.var).map(|(m, v)| m / (1.0 + v).sqrt());
@@ -91,6 +95,9 @@ pub struct Logit;
 
 impl ScalarLogDensity for Logit {
     type Target = bool;
+    fn name(&self) -> &'static str {
+        "logit"
+    }
     fn log_density_and_slope(&self, _theta: &[f64], f: f64, y: bool) -> (f64, f64) {
         let (s, sign) = signed(f, y);
         (log_sigmoid(s), sign * sigmoid(-s))

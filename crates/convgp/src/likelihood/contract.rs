@@ -1,6 +1,6 @@
 //! The contract every likelihood keeps, as one call.
 
-use super::{Expectations, Likelihood, Marginals, Predictive, label};
+use super::{Expectations, Integrand, Likelihood, Marginals, Predictive, label};
 use crate::data::Targets;
 use crate::rng::Rng;
 
@@ -79,7 +79,7 @@ impl Case<'_> {
     fn expect(&self, theta: &[f64], q: &Marginals, targets: &Targets) -> Expectations {
         let mut out = Expectations::default();
         out.reset(targets.len(), self.lik.latents(), theta.len());
-        self.lik.expect_power(self.alpha, theta, q, targets, 3, &mut out);
+        self.lik.expect(&Integrand { alpha: self.alpha, theta, q, targets, draw: 3 }, &mut out);
         out
     }
 

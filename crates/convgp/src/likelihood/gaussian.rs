@@ -2,8 +2,8 @@
 
 use super::scalar::real_target;
 use super::special::LOG_SQRT_2PI;
-use super::{Expectations, Likelihood, LikelihoodError, Marginals, Predictive, check_real};
-use crate::data::{DataError, Targets};
+use super::{Expectations, Integrand, Likelihood, LikelihoodError, Marginals, Predictive};
+use crate::data::Targets;
 use crate::params::ParamInit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -128,25 +128,24 @@ pub(super) fn expect_noise(alpha: f64, s2: f64, residual: f64, var: f64) -> Nois
 }
 
 impl Likelihood for Gaussian {
+    fn name(&self) -> &'static str {
+        "Gaussian"
+    }
     fn latents(&self) -> usize {
         1
     }
     fn parameters(&self) -> Vec<ParamInit> {
         vec![ParamInit::positive("variance", self.variance)]
     }
-    fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
-        check_real(targets)
+    fn classes(&self) -> Option<usize> {
+        None
+    }
+    fn gaussian_noise(&self) -> Option<TargetUnits> {
+        Some(self.units)
     }
 
-    fn expect_power(
-        &self,
-        alpha: f64,
-        theta: &[f64],
-        q: &Marginals,
-        targets: &Targets,
-        _draw: u64,
-        out: &mut Expectations,
-    ) {
+    fn expect(&self, of: &Integrand, out: &mut Expectations) {
+        let Integrand { alpha, theta, q, targets, .. } = *of;
         for n in 0..q.mean.len() {
             let e = expect_noise(alpha, theta[0], self.target(targets, n) - q.mean[n], q.var[n]);
             (out.value[n], out.mean_bar[n], out.var_bar[n]) =
@@ -236,8 +235,8 @@ mod tests {
         let (mut a, mut b) = (Expectations::default(), Expectations::default());
         a.reset(3, 1, 1);
         b.reset(3, 1, 1);
-        closed.expect(&theta, &q, &targets, 0, &mut a);
-        rule.expect(&theta, &q, &targets, 0, &mut b);
+        closed.expect(&Integrand::new(&theta, &q, &targets), &mut a);
+        rule.expect(&Integrand::new(&theta, &q, &targets), &mut b);
         let flat = |e: &Expectations| [&e.value[..], &e.mean_bar, &e.var_bar, &e.theta_bar].concat();
         for (x, y) in flat(&a).iter().zip(flat(&b)) {
             assert!((x - y).abs() <= 1e-9 * (1.0 + y.abs()), "{x} against {y}");

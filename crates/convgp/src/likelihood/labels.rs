@@ -1,8 +1,10 @@
 //! Regression on labels: what the closed-form solver fits.
 
 use super::gaussian::expect_noise;
-use super::{Expectations, Likelihood, LikelihoodError, Marginals, Predictive, check_classes, label};
-use crate::data::{DataError, Targets};
+use super::{
+    Expectations, Integrand, Likelihood, LikelihoodError, Marginals, Predictive, TargetUnits, label,
+};
+use crate::data::Targets;
 use crate::params::ParamInit;
 
 /// Gaussian noise on label vectors, `y_n = e_c - 1 / C` for class `c` of `C`: everything is closed form. Classes need not
@@ -10,6 +12,14 @@ use crate::params::ParamInit;
 ///
 /// Probabilities are `softmax(mean / temperature)`. Parameters: `noise`, relative to the kernel's own variance, and
 /// `temperature`; the solver sets both from leave-one-out predictions.
+///
+/// ```
+/// use convgp::likelihood::Labels;
+///
+/// let labels = Labels::new(4)?;
+/// assert_eq!([labels.target(1, 1), labels.target(1, 2)], [0.75, -0.25]);
+/// # Ok::<(), convgp::likelihood::LikelihoodError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Labels {
     classes: usize,
@@ -39,25 +49,24 @@ pub(crate) fn log_softmax(mean: &[f64], temperature: f64) -> impl Iterator<Item 
 }
 
 impl Likelihood for Labels {
+    fn name(&self) -> &'static str {
+        "label regression"
+    }
     fn latents(&self) -> usize {
         self.classes
     }
     fn parameters(&self) -> Vec<ParamInit> {
         vec![ParamInit::positive("noise", 0.1), ParamInit::positive("temperature", 0.2)]
     }
-    fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
-        check_classes(targets, self.classes)
+    fn classes(&self) -> Option<usize> {
+        Some(self.classes)
+    }
+    fn gaussian_noise(&self) -> Option<TargetUnits> {
+        Some(TargetUnits::default())
     }
 
-    fn expect_power(
-        &self,
-        alpha: f64,
-        theta: &[f64],
-        q: &Marginals,
-        targets: &Targets,
-        _draw: u64,
-        out: &mut Expectations,
-    ) {
+    fn expect(&self, of: &Integrand, out: &mut Expectations) {
+        let Integrand { alpha, theta, q, targets, .. } = *of;
         for n in 0..out.value.len() {
             let class = label(targets, n);
             for l in 0..self.classes {
@@ -110,13 +119,8 @@ mod tests {
         let value = |theta: f64, mean: f64, var: f64| {
             let mut out = Expectations::default();
             out.reset(1, 2, 2);
-            labels.expect(
-                &[theta, 1.0],
-                &Marginals { mean: vec![mean, 0.1], var: vec![var, 0.3] },
-                &targets,
-                0,
-                &mut out,
-            );
+            let q = Marginals { mean: vec![mean, 0.1], var: vec![var, 0.3] };
+            labels.expect(&Integrand::new(&[theta, 1.0], &q, &targets), &mut out);
             out
         };
         let (h, at) = (1e-5, value(0.4, 0.2, 0.5));

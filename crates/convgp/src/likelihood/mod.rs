@@ -3,11 +3,12 @@
 //! Seam 2 of the design. A likelihood sees the marginals of the latents, `q(f_nl) = N(mean, var)`, and gives back the
 //! expected log density of each image with its derivatives in mean and variance. Arrays are row-major `B x L`.
 //!
-//! A new likelihood of one latent is a [`ScalarLogDensity`]; any other implements [`Likelihood`]. [`check_likelihood`] tests
-//! either. To be named in a model file it also takes a variant of [`LikelihoodSpec`].
+//! A new likelihood of one latent is a [`ScalarLogDensity`]; any other implements [`Likelihood`]. `check_likelihood`
+//! (feature `testing`) tests either. To be named in a model file it also takes a variant of [`LikelihoodSpec`].
 
 mod batch;
 mod bernoulli;
+#[cfg(any(test, feature = "testing"))]
 mod contract;
 mod draws;
 mod gaussian;
@@ -25,6 +26,7 @@ pub mod special;
 mod temperature;
 
 pub use bernoulli::{Logit, Probit};
+#[cfg(any(test, feature = "testing"))]
 pub use contract::check_likelihood;
 pub use gaussian::{Gaussian, TargetUnits};
 pub use labels::Labels;
@@ -47,6 +49,29 @@ pub struct Marginals {
     pub mean: Vec<f64>,
     /// Variances, never negative.
     pub var: Vec<f64>,
+}
+
+/// What an expectation is taken of: `(1 / alpha) log E_q[p(y | f)^alpha]`, `0 <= alpha <= 1`. At `alpha = 0` it is the
+/// expected log density, the limit.
+#[derive(Debug, Clone, Copy)]
+pub struct Integrand<'a> {
+    /// The power.
+    pub alpha: f64,
+    /// Values of [`Likelihood::parameters`].
+    pub theta: &'a [f64],
+    /// Marginals of the latents.
+    pub q: &'a Marginals,
+    /// One target per image.
+    pub targets: &'a Targets,
+    /// Number of the evaluation. Likelihoods that sample choose their points by it, others ignore it.
+    pub draw: u64,
+}
+
+impl<'a> Integrand<'a> {
+    /// Log densities at evaluation 0.
+    pub fn new(theta: &'a [f64], q: &'a Marginals, targets: &'a Targets) -> Self {
+        Self { alpha: 0.0, theta, q, targets, draw: 0 }
+    }
 }
 
 /// `E_q[log p(y_n | f_n)]`, or its power form, and derivatives; not scaled by `N / B`.
@@ -100,9 +125,26 @@ pub enum Predictive {
 ///
 /// `theta` are the current values of [`Likelihood::parameters`], in order. Implementations must not panic for any
 /// finite marginals; `var` may be zero.
+///
+/// ```
+/// use convgp::{data::Targets, likelihood::LikelihoodSpec};
+///
+/// let likelihood = LikelihoodSpec::softmax(3).build()?;
+/// assert_eq!((likelihood.name(), likelihood.latents(), likelihood.classes()), ("softmax", 3, Some(3)));
+/// assert!(likelihood.check_targets(&Targets::real(vec![0.5])?).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Likelihood: std::fmt::Debug + Send + Sync {
+    /// What reports call it.
+    fn name(&self) -> &'static str {
+        "custom"
+    }
+
     /// Number of latent functions `L`.
     fn latents(&self) -> usize;
+
+    /// Number of classes of its targets; none where targets are real numbers.
+    fn classes(&self) -> Option<usize>;
 
     /// The likelihood's own parameters.
     fn parameters(&self) -> Vec<ParamInit> {
@@ -120,62 +162,41 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether these targets fit (kind, number of classes).
-    fn check_targets(&self, targets: &Targets) -> Result<(), DataError>;
-
-    /// Fills `out` (already reset) with power expectations `(1 / alpha) log E_q[p(y | f)^alpha]`, `0 <= alpha <= 1`, and
-    /// derivatives. At `alpha = 0` they are expected log densities, the limit.
-    ///
-    /// `draw` numbers the evaluation; likelihoods that sample use it to choose their points, others ignore it.
-    fn expect_power(
-        &self,
-        alpha: f64,
-        theta: &[f64],
-        q: &Marginals,
-        targets: &Targets,
-        draw: u64,
-        out: &mut Expectations,
-    );
-
-    /// Expected log densities.
-    fn expect(&self, theta: &[f64], q: &Marginals, targets: &Targets, draw: u64, out: &mut Expectations) {
-        self.expect_power(0.0, theta, q, targets, draw, out);
+    /// Whether probabilities can be had at another temperature.
+    fn calibratable(&self) -> bool {
+        self.at_temperature(Temperature::ONE).is_some()
     }
+
+    /// Units of targets whose noise is Gaussian with variance `theta[0]` in these units; none for other noise. Closed
+    /// forms ask for it.
+    fn gaussian_noise(&self) -> Option<TargetUnits> {
+        None
+    }
+
+    /// Whether these targets fit (kind, number of classes).
+    fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
+        let kind = |classes: Option<usize>| match classes {
+            Some(classes) => format!("labels of {classes} classes"),
+            None => "real numbers".into(),
+        };
+        let found = match targets {
+            Targets::Classes { classes, .. } => Some(*classes),
+            Targets::Real(_) => None,
+        };
+        match self.classes() {
+            expected if expected == found => Ok(()),
+            expected => Err(DataError::TargetKind { expected: kind(expected), found: kind(found) }),
+        }
+    }
+
+    /// Fills `out` (already reset) with the power expectations of each image and their derivatives.
+    fn expect(&self, of: &Integrand, out: &mut Expectations);
 
     /// Predictive distribution of `y`.
     fn predict(&self, theta: &[f64], q: &Marginals) -> Predictive;
 
     /// `log p(y_n | x_n)` under the predictive distribution, one per image.
     fn log_predictive(&self, theta: &[f64], q: &Marginals, targets: &Targets) -> Vec<f64>;
-}
-
-/// Refuses targets that are not labels of exactly `classes` classes.
-fn check_classes(targets: &Targets, classes: usize) -> Result<(), DataError> {
-    match targets {
-        Targets::Classes { classes: found, .. } if *found == classes => Ok(()),
-        _ => Err(target_kind(targets, format!("labels of {classes} classes"))),
-    }
-}
-
-/// Refuses targets that are not labels of two classes.
-fn check_binary(targets: &Targets) -> Result<(), DataError> {
-    check_classes(targets, 2)
-}
-
-/// Refuses targets that are not real numbers.
-fn check_real(targets: &Targets) -> Result<(), DataError> {
-    match targets {
-        Targets::Real(_) => Ok(()),
-        Targets::Classes { .. } => Err(target_kind(targets, "real numbers".into())),
-    }
-}
-
-fn target_kind(targets: &Targets, expected: String) -> DataError {
-    let found = match targets {
-        Targets::Classes { classes, .. } => format!("labels of {classes} classes"),
-        Targets::Real(_) => "real numbers".into(),
-    };
-    DataError::TargetKind { expected, found }
 }
 
 /// The label of image `n`.

@@ -4,8 +4,8 @@ use super::batch::{write_normal_cdf, write_normal_cdf_and_pdf};
 use super::power::power_mean;
 use super::quadrature::{GaussHermite, POINTS};
 use super::rows::{Row, fill_rows, map_rows};
-use super::{Expectations, Likelihood, LikelihoodError, Marginals, Predictive, check_classes, label};
-use crate::data::{DataError, Targets};
+use super::{Expectations, Integrand, Likelihood, LikelihoodError, Marginals, Predictive, label};
+use crate::data::Targets;
 use crate::params::{ParamInit, Transform};
 
 /// `p(y | f) = 1 - ε` if `y = argmax f`, else `ε / (K - 1)`.
@@ -169,6 +169,9 @@ fn odd_part(rule: &GaussHermite, v: &Nodes) -> f64 {
 }
 
 impl Likelihood for RobustMax {
+    fn name(&self) -> &'static str {
+        "robust-max"
+    }
     fn latents(&self) -> usize {
         self.classes
     }
@@ -182,19 +185,12 @@ impl Likelihood for RobustMax {
         true
     }
 
-    fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
-        check_classes(targets, self.classes)
+    fn classes(&self) -> Option<usize> {
+        Some(self.classes)
     }
 
-    fn expect_power(
-        &self,
-        alpha: f64,
-        theta: &[f64],
-        q: &Marginals,
-        targets: &Targets,
-        _draw: u64,
-        out: &mut Expectations,
-    ) {
+    fn expect(&self, of: &Integrand, out: &mut Expectations) {
+        let Integrand { alpha, theta, q, targets, .. } = *of;
         let (k, epsilon) = (self.classes, self.epsilon(theta));
         let hit = libm::log1p(-epsilon);
         let miss = libm::log(epsilon / (k - 1) as f64);
@@ -291,7 +287,7 @@ mod tests {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let mut out = Expectations::default();
             out.reset(37, 10, 1);
-            pool.install(|| lik.expect(&[0.02], &q, &targets, 0, &mut out));
+            pool.install(|| lik.expect(&Integrand::new(&[0.02], &q, &targets), &mut out));
             (out, pool.install(|| lik.predict(&[0.02], &q)))
         };
         assert_eq!(run(1), run(3));

@@ -16,8 +16,8 @@ use super::power::power_mean;
 use super::quadrature::{GaussHermite, POINTS};
 use super::softmax::VarianceDerivative::{self, Curvature, Pathwise};
 use super::special::log_sum_exp;
-use super::{Expectations, Likelihood, Marginals, Predictive, check_binary, check_real};
-use crate::data::{DataError, Targets};
+use super::{Expectations, Integrand, Likelihood, Marginals, Predictive};
+use crate::data::Targets;
 use crate::params::ParamInit;
 use std::fmt::Debug;
 
@@ -52,6 +52,11 @@ use std::fmt::Debug;
 pub trait ScalarLogDensity: Debug + Send + Sync {
     /// `bool` or `f64`.
     type Target: Copy + Send + Sync;
+
+    /// What reports call it.
+    fn name(&self) -> &'static str {
+        "custom"
+    }
 
     /// `log p(y | f)` and its derivative in `f`; finite for every finite `f`.
     fn log_density_and_slope(&self, theta: &[f64], f: f64, y: Self::Target) -> (f64, f64);
@@ -94,23 +99,22 @@ pub struct Binary<D>(pub D);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Real<D>(pub D);
 
-/// Power expectations of a scalar density by the standard rule; `target(n)` is the target of image `n`.
+/// Power expectations of a scalar density by the standard rule; `target` picks the target of an image.
 ///
 /// With [`VarianceDerivative::Curvature`] the derivative in the variance is `E[l'' + alpha l'^2] / 2` under the weights of
 /// the power, which is that of the rule as far as the rule has converged.
 pub fn expect_scalar<D: ScalarLogDensity>(
     density: &D,
-    alpha: f64,
     derivative: VarianceDerivative,
-    theta: &[f64],
-    q: &Marginals,
-    target: impl Fn(usize) -> D::Target,
+    of: &Integrand,
+    target: impl Fn(&Targets, usize) -> D::Target,
     out: &mut Expectations,
 ) {
+    let Integrand { alpha, theta, q, targets, .. } = *of;
     let rule = GaussHermite::standard();
     let (mut weights, mut logs, mut slopes) = ([0.0; POINTS], [0.0; POINTS], [0.0; POINTS]);
     for n in 0..q.mean.len() {
-        let (mean, sd, y) = (q.mean[n], q.var[n].sqrt(), target(n));
+        let (mean, sd, y) = (q.mean[n], q.var[n].sqrt(), target(targets, n));
         weights.copy_from_slice(&rule.weights);
         for (i, &x) in rule.nodes.iter().enumerate() {
             (logs[i], slopes[i]) = density.log_density_and_slope(theta, mean + sd * x, y);
@@ -168,25 +172,20 @@ pub(super) fn real_target(targets: &Targets, n: usize) -> f64 {
 }
 
 impl<D: ScalarLogDensity<Target = bool>> Likelihood for Binary<D> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
     fn latents(&self) -> usize {
         1
     }
     fn parameters(&self) -> Vec<ParamInit> {
         self.0.parameters()
     }
-    fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
-        check_binary(targets)
+    fn classes(&self) -> Option<usize> {
+        Some(2)
     }
-    fn expect_power(
-        &self,
-        alpha: f64,
-        theta: &[f64],
-        q: &Marginals,
-        targets: &Targets,
-        _draw: u64,
-        out: &mut Expectations,
-    ) {
-        expect_scalar(&self.0, alpha, Pathwise, theta, q, |n| is_one(targets, n), out);
+    fn expect(&self, of: &Integrand, out: &mut Expectations) {
+        expect_scalar(&self.0, Pathwise, of, is_one, out);
     }
     /// `E[p(y | f)]` of both labels by the same rule.
     fn predict(&self, theta: &[f64], q: &Marginals) -> Predictive {
@@ -201,25 +200,20 @@ impl<D: ScalarLogDensity<Target = bool>> Likelihood for Binary<D> {
 }
 
 impl<D: ScalarLogDensity<Target = f64> + ConditionalMoments> Likelihood for Real<D> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
     fn latents(&self) -> usize {
         1
     }
     fn parameters(&self) -> Vec<ParamInit> {
         self.0.parameters()
     }
-    fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
-        check_real(targets)
+    fn classes(&self) -> Option<usize> {
+        None
     }
-    fn expect_power(
-        &self,
-        alpha: f64,
-        theta: &[f64],
-        q: &Marginals,
-        targets: &Targets,
-        _draw: u64,
-        out: &mut Expectations,
-    ) {
-        expect_scalar(&self.0, alpha, Pathwise, theta, q, |n| real_target(targets, n), out);
+    fn expect(&self, of: &Integrand, out: &mut Expectations) {
+        expect_scalar(&self.0, Pathwise, of, real_target, out);
     }
     /// `E[y] = E[m(f)]`, `Var[y] = E[v(f)] + Var[m(f)]` by the same rule.
     fn predict(&self, theta: &[f64], q: &Marginals) -> Predictive {

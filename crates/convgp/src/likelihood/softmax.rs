@@ -5,9 +5,9 @@ use super::rows::{fill_rows, map_rows};
 use super::samples::Scratch;
 use super::special::log_sum_exp;
 use super::{
-    Expectations, Likelihood, LikelihoodError, Marginals, Predictive, Temperature, check_classes, label,
+    Expectations, Integrand, Likelihood, LikelihoodError, Marginals, Predictive, Temperature, label,
 };
-use crate::data::{DataError, Targets};
+use crate::data::Targets;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,15 @@ pub enum VarianceDerivative {
 /// Draws are antithetic and stratified in every latent (see the `draws` module). For expectations they depend on
 /// `(seed, draw, image's place in the batch)`; for prediction they are the same for every image, so that a row's answer does
 /// not depend on the rows around it.
+///
+/// ```
+/// use convgp::likelihood::{Likelihood, Marginals, Predictive, Softmax};
+///
+/// let q = Marginals { mean: vec![0.0, 0.0], var: vec![0.0, 0.0] };
+/// let Predictive::Classes { probabilities, .. } = Softmax::new(2)?.predict(&[], &q) else { panic!() };
+/// assert!((probabilities[0] - 0.5).abs() < 1e-12);
+/// # Ok::<(), convgp::likelihood::LikelihoodError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Softmax {
     classes: usize,
@@ -80,18 +89,11 @@ impl Softmax {
         self
     }
 
-    /// [`Likelihood::expect_power`] with the caller's draws, `S x B x K` row-major.
-    pub fn expect_with(
-        &self,
-        alpha: f64,
-        eps: &[f64],
-        q: &Marginals,
-        targets: &Targets,
-        out: &mut Expectations,
-    ) {
-        let (k, images) = (self.classes, q.mean.len() / self.classes);
+    /// [`Likelihood::expect`] with the caller's draws, `S x B x K` row-major.
+    pub fn expect_with(&self, eps: &[f64], of: &Integrand, out: &mut Expectations) {
+        let (k, images) = (self.classes, of.targets.len());
         let draws_of = |n: usize, draws: &mut Vec<f64>| gather(eps, images, k, n, draws);
-        self.expect_by(alpha, draws_of, q, targets, out);
+        self.expect_by(draws_of, of, out);
     }
 
     /// [`Likelihood::predict`] with the caller's draws, `S x B x K` row-major.
@@ -107,17 +109,15 @@ impl Softmax {
 
     fn expect_by(
         &self,
-        alpha: f64,
         draws_of: impl Fn(usize, &mut Vec<f64>) + Sync,
-        q: &Marginals,
-        targets: &Targets,
+        of: &Integrand,
         out: &mut Expectations,
     ) {
-        let k = self.classes;
+        let (k, q) = (self.classes, of.q);
         fill_rows(out, k, Scratch::default, |n, row, s| {
             draws_of(n, &mut s.draws);
             s.evaluate(image(q, k, n));
-            s.expectation(alpha, image(q, k, n), label(targets, n), self.derivative, row);
+            s.expectation(of.alpha, image(q, k, n), label(of.targets, n), self.derivative, row);
         });
     }
 
@@ -159,6 +159,9 @@ fn gather(eps: &[f64], images: usize, k: usize, n: usize, draws: &mut Vec<f64>) 
 }
 
 impl Likelihood for Softmax {
+    fn name(&self) -> &'static str {
+        "softmax"
+    }
     fn latents(&self) -> usize {
         self.classes
     }
@@ -171,24 +174,21 @@ impl Likelihood for Softmax {
         Some(Box::new(Self { temperature, ..self.clone() }))
     }
 
-    fn check_targets(&self, targets: &Targets) -> Result<(), DataError> {
-        check_classes(targets, self.classes)
+    fn classes(&self) -> Option<usize> {
+        Some(self.classes)
     }
 
-    fn expect_power(
-        &self,
-        alpha: f64,
-        _theta: &[f64],
-        q: &Marginals,
-        targets: &Targets,
-        draw: u64,
-        out: &mut Expectations,
-    ) {
+    fn expect(&self, of: &Integrand, out: &mut Expectations) {
         let draws_of = |n: usize, draws: &mut Vec<f64>| {
             draws.resize(self.samples * self.classes, 0.0);
-            write_stratified_normals(&mut generator(self.seed, draw, n), self.samples, self.classes, draws);
+            write_stratified_normals(
+                &mut generator(self.seed, of.draw, n),
+                self.samples,
+                self.classes,
+                draws,
+            );
         };
-        self.expect_by(alpha, draws_of, q, targets, out);
+        self.expect_by(draws_of, of, out);
     }
 
     fn predict(&self, _theta: &[f64], q: &Marginals) -> Predictive {
@@ -243,7 +243,7 @@ mod tests {
             let (mut out, mut sum) = (Expectations::default(), [0.0; 3]);
             for draw in 0..2000 {
                 out.reset(1, 3, 0);
-                lik.expect(&[], &q, &targets(1, 3), draw, &mut out);
+                lik.expect(&Integrand { draw, ..Integrand::new(&[], &q, &targets(1, 3)) }, &mut out);
                 sum.iter_mut().zip(&out.var_bar).for_each(|(s, v)| *s += v / 2000.0);
             }
             sum
@@ -261,7 +261,7 @@ mod tests {
         let value = |draw| {
             let mut out = Expectations::default();
             out.reset(10, 4, 0);
-            lik.expect(&[], &q, &targets(10, 4), draw, &mut out);
+            lik.expect(&Integrand { draw, ..Integrand::new(&[], &q, &targets(10, 4)) }, &mut out);
             out
         };
         assert_eq!(value(3), value(3));
@@ -293,7 +293,7 @@ mod tests {
             let expectation = |lik: &dyn Likelihood| {
                 let mut out = Expectations::default();
                 out.reset(2, 3, 0);
-                lik.expect(&[], &q, &targets, 4, &mut out);
+                lik.expect(&Integrand { draw: 4, ..Integrand::new(&[], &q, &targets) }, &mut out);
                 out
             };
             assert_eq!(expectation(&plain), expectation(sharp.as_ref()));

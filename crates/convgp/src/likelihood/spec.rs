@@ -139,11 +139,6 @@ impl LikelihoodSpec {
         Self::Gaussian { variance: noise_variance(), units: TargetUnits::of(y) }
     }
 
-    /// Units of real targets.
-    pub fn target_units(&self) -> TargetUnits {
-        if let Self::Gaussian { units, .. } = self { *units } else { TargetUnits::default() }
-    }
-
     /// The plain probit.
     pub fn probit() -> Self {
         Self::Probit { link_jitter: 0.0 }
@@ -216,6 +211,24 @@ mod tests {
         assert!(parse("type = 'softmax'\nclasses = 3\nderivative = 'pathwise'").is_ok());
         let old = parse("type = 'softmax'\nclasses = 3\nsharpness = 1.0").unwrap();
         assert_eq!(old, LikelihoodSpec::softmax(3), "as version 0.1 wrote it");
+    }
+
+    #[test]
+    fn likelihoods_say_what_they_are() {
+        for (spec, name, classes, gaussian, calibratable) in [
+            (LikelihoodSpec::gaussian(), "Gaussian", None, true, false),
+            (LikelihoodSpec::probit(), "probit", Some(2), false, false),
+            (LikelihoodSpec::Logit {}, "logit", Some(2), false, false),
+            (LikelihoodSpec::Labels { classes: 4 }, "label regression", Some(4), true, false),
+            (LikelihoodSpec::robust_max(5), "robust-max", Some(5), false, false),
+            (LikelihoodSpec::softmax(3), "softmax", Some(3), false, true),
+        ] {
+            let built = spec.build().unwrap();
+            assert_eq!((built.name(), built.classes()), (name, classes));
+            assert_eq!((built.gaussian_noise().is_some(), built.calibratable()), (gaussian, calibratable));
+        }
+        let units = LikelihoodSpec::standardised(&[3.0, 5.0]).build().unwrap().gaussian_noise();
+        assert_eq!(units, Some(TargetUnits { offset: 4.0, scale: 1.0 }));
     }
 
     #[test]

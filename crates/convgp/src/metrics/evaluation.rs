@@ -9,6 +9,26 @@ use crate::model::Predictor;
 use serde::Serialize;
 
 /// Error and negative log predictive probability.
+///
+/// ```
+/// # use convgp::{Model, ModelSpec, data::{Dataset, Images, Pixels, Targets}, rng::Rng};
+/// # let spec = ModelSpec::from_toml(r#"
+/// #     image = { height = 4, width = 4 }
+/// #     likelihood = { type = "gaussian" }
+/// #     [[components]]
+/// #     views = { type = "patches", patch = [2, 2] }
+/// #     kernel = { type = "rbf" }
+/// #     inducing = { count = 3 }
+/// # "#)?;
+/// # let images = Images::new(spec.image, Pixels::F64((0..96).map(|i| f64::from(i * i % 17) / 17.0).collect()))?;
+/// # let data = Dataset::new(images, Targets::real(vec![0.1, -0.4, 0.7, 0.2, 0.0, 0.3])?)?;
+/// # let (model, params) = Model::new(&spec, Some(data.images()), &mut Rng::new(1))?;
+/// use convgp::{cov::Reference, metrics::Metrics, model::Predictor};
+///
+/// let metrics = Metrics::of(&Predictor::new(&model, &Reference, &params)?, &data)?;
+/// assert!(metrics.nlpp.is_finite());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Metrics {
     /// Number of images.

@@ -2,10 +2,11 @@
 
 use super::{Jitter, Model};
 use crate::Result;
+use crate::component::Component;
 use crate::cov::{Cov, Engine, Need};
-use crate::data::Batch;
+use crate::data::{Batch, Minibatch};
 use crate::error::{NumericalError, SpecError};
-use crate::likelihood::{Expectations, Marginals};
+use crate::likelihood::{Expectations, Integrand, Marginals};
 use crate::linalg::{CholeskyScratch, Mat, cholesky};
 use crate::params::{Form, Params};
 use crate::variational::{PosteriorScratch, VarianceReport};
@@ -57,12 +58,6 @@ impl Evaluation {
     /// `expectation - kl`, if the divergence was computed.
     pub fn elbo(&self) -> Option<f64> {
         self.kl.map(|kl| self.expectation - kl)
-    }
-
-    /// With a divergence that was computed beside it.
-    fn with_kl(self, kl: f64) -> Bound {
-        let Self { expectation, jitter, jitter_raised, variances, .. } = self;
-        Bound { elbo: expectation - kl, expectation, kl, jitter, jitter_raised, variances }
     }
 }
 
@@ -144,20 +139,15 @@ pub(crate) struct Wanted {
 }
 
 impl Model {
-    /// The bound at `params` on a minibatch of a data set of `num_data` images. `draw` numbers the evaluation for
-    /// likelihoods that sample.
+    /// The bound at `params` on a minibatch.
     pub fn elbo<E: Engine>(
         &self,
         engine: &E,
         params: &Params,
-        batch: &Batch,
-        num_data: usize,
-        draw: u64,
+        on: Minibatch,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
-        self.check_values(params)?;
-        let evaluation = self.forward(engine, params, batch, num_data, draw, 0.0, Need::Value, ws)?;
-        Ok(evaluation.with_kl(self.variational.kl(params, &ws.posterior)))
+        self.bound(engine, params, on, Wanted { alpha: 0.0, gradient: false, kl: true }, ws)
     }
 
     /// The bound and, in `ws.grad`, its derivatives in every parameter. In natural form `q`, whose numbers come last,
@@ -166,32 +156,38 @@ impl Model {
         &self,
         engine: &E,
         params: &Params,
-        batch: &Batch,
-        num_data: usize,
-        draw: u64,
+        on: Minibatch,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
-        self.energy_and_grad(engine, params, batch, num_data, draw, 0.0, ws)
+        self.energy_and_grad(engine, params, on, 0.0, ws)
     }
 
     /// The same for the power-EP energy with power `alpha`, 0 for the bound: expected log densities become
     /// `(1 / alpha) log E_q[p(y | f)^alpha]`.
-    #[allow(clippy::too_many_arguments)] // those of the bound, and the power
     pub fn energy_and_grad<E: Engine>(
         &self,
         engine: &E,
         params: &Params,
-        batch: &Batch,
-        num_data: usize,
-        draw: u64,
+        on: Minibatch,
         alpha: f64,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
+        self.bound(engine, params, on, Wanted { alpha, gradient: true, kl: true }, ws)
+    }
+
+    fn bound<E: Engine>(
+        &self,
+        engine: &E,
+        params: &Params,
+        on: Minibatch,
+        wanted: Wanted,
+        ws: &mut Workspace<E>,
+    ) -> Result<Bound> {
         self.check_values(params)?;
-        let evaluation = self.forward(engine, params, batch, num_data, draw, alpha, Need::Gradient, ws)?;
-        let bound = evaluation.with_kl(self.variational.kl(params, &ws.posterior));
-        self.pullback(engine, params, batch, num_data, ws);
-        Ok(bound)
+        let Evaluation { expectation, kl, jitter, jitter_raised, variances } =
+            self.evaluate(engine, params, on, wanted, ws)?;
+        let kl = kl.unwrap_or(0.0);
+        Ok(Bound { elbo: expectation - kl, expectation, kl, jitter, jitter_raised, variances })
     }
 
     /// One natural-gradient step of `q`, in place, from the evaluation held in `ws`: [`Model::elbo_and_grad`] at the
@@ -207,45 +203,22 @@ impl Model {
     }
 
     /// An evaluation at values that are known to be finite.
-    #[allow(clippy::too_many_arguments)] // the public signature plus what is wanted
     pub(crate) fn evaluate<E: Engine>(
         &self,
         engine: &E,
         params: &Params,
-        batch: &Batch,
-        num_data: usize,
-        draw: u64,
+        on: Minibatch,
         wanted: Wanted,
         ws: &mut Workspace<E>,
     ) -> Result<Evaluation> {
-        let need = if wanted.gradient { Need::Gradient } else { Need::Value };
-        let mut evaluation = self.forward(engine, params, batch, num_data, draw, wanted.alpha, need, ws)?;
-        evaluation.kl = wanted.kl.then(|| self.variational.kl(params, &ws.posterior));
-        if wanted.gradient {
-            self.pullback(engine, params, batch, num_data, ws);
-        }
-        Ok(evaluation)
-    }
-
-    /// Everything but the divergence and the derivatives.
-    #[allow(clippy::too_many_arguments)] // the public signature plus what is needed
-    fn forward<E: Engine>(
-        &self,
-        engine: &E,
-        params: &Params,
-        batch: &Batch,
-        num_data: usize,
-        draw: u64,
-        alpha: f64,
-        need: Need,
-        ws: &mut Workspace<E>,
-    ) -> Result<Evaluation> {
+        let batch = on.batch;
         self.check_batch(batch)?;
         if self.is_closed_form() {
             return Err(SpecError::ClosedFormOnly.into());
         }
         ws.resize(self.components.len());
         let mut evaluation = Evaluation::default();
+        let need = if wanted.gradient { Need::Gradient } else { Need::Value };
         self.covariances(engine, params, batch, need, ws, &mut evaluation)?;
         evaluation.variances = self
             .variational
@@ -253,9 +226,19 @@ impl Model {
             .map_err(NumericalError::from)?;
         let theta = self.likelihood_theta(params);
         ws.expect.reset(batch.len(), self.likelihood.latents(), theta.len());
-        self.likelihood.expect_power(alpha, theta, &ws.marginals, batch.targets(), draw, &mut ws.expect);
-        let scale = num_data as f64 / batch.len() as f64;
-        evaluation.expectation = scale * weighted_sum(&ws.expect.value, batch.weights());
+        let of = Integrand {
+            alpha: wanted.alpha,
+            theta,
+            q: &ws.marginals,
+            targets: batch.targets(),
+            draw: on.draw,
+        };
+        self.likelihood.expect(&of, &mut ws.expect);
+        evaluation.expectation = on.scale() * weighted_sum(&ws.expect.value, batch.weights());
+        evaluation.kl = wanted.kl.then(|| self.variational.kl(params, &ws.posterior));
+        if wanted.gradient {
+            self.pullback(engine, params, on, ws);
+        }
         Ok(evaluation)
     }
 
@@ -285,8 +268,7 @@ impl Model {
         Ok(())
     }
 
-    /// `chol = cholesky(kuu + jitter I)`, with ten times the jitter after each failure, [`JITTER_TRIES`] times.
-    /// Returns the jitter relative to the mean diagonal and how often it was raised.
+    /// The factor of a component's `Kuu`: see [`factorise`].
     pub(crate) fn factorise(
         &self,
         component: usize,
@@ -295,47 +277,12 @@ impl Model {
         chol: &mut Mat,
         scratch: &mut CholeskyScratch,
     ) -> Result<(f64, usize)> {
-        let size = kuu.rows();
-        let diagonal = (0..size).map(|i| kuu[(i, i)]).sum::<f64>() / size as f64;
-        let mut jitter = match self.spec.jitter {
-            Jitter::Relative(r) => r * diagonal,
-            Jitter::Absolute(a) => a,
-        };
-        let mut row = 0;
-        for tries in 0..=JITTER_TRIES {
-            chol.clone_from(kuu);
-            (0..size).for_each(|i| chol[(i, i)] += jitter);
-            match cholesky(chol.view_mut(), scratch) {
-                Ok(()) => return Ok((jitter / diagonal, tries)),
-                Err(e) => row = e.row,
-            }
-            jitter *= 10.0;
-        }
-        let c = &self.components[component];
-        let (first, second, gap) = c.closest_inducing(values).unwrap_or((0, 0, f64::INFINITY));
-        Err(NumericalError::NotPositiveDefinite {
-            component: c.name().into(),
-            row,
-            size,
-            jitter: jitter / 10.0,
-            tries: JITTER_TRIES,
-            first,
-            second,
-            gap,
-        }
-        .into())
+        factorise(&self.components[component], values, self.spec.jitter, kuu, chol, scratch)
     }
 
     /// Steps 7 and 8: from the expectations back to every parameter.
-    fn pullback<E: Engine>(
-        &self,
-        engine: &E,
-        params: &Params,
-        batch: &Batch,
-        num_data: usize,
-        ws: &mut Workspace<E>,
-    ) {
-        let scale = num_data as f64 / batch.len() as f64;
+    fn pullback<E: Engine>(&self, engine: &E, params: &Params, on: Minibatch, ws: &mut Workspace<E>) {
+        let (batch, scale) = (on.batch, on.scale());
         let expect = &mut ws.expect;
         for bar in [&mut expect.mean_bar, &mut expect.var_bar, &mut expect.theta_bar] {
             bar.iter_mut().for_each(|b| *b *= scale);
@@ -388,4 +335,44 @@ fn weighted_sum(values: &[f64], weights: &[f64]) -> f64 {
         return values.iter().sum();
     }
     values.iter().zip(weights).map(|(v, w)| v * w).sum()
+}
+
+/// `chol = cholesky(kuu + jitter I)`, with ten times the jitter after each failure, [`JITTER_TRIES`] times.
+/// Returns the jitter relative to the mean diagonal and how often it was raised.
+pub(super) fn factorise(
+    c: &Component,
+    values: &[f64],
+    jitter: Jitter,
+    kuu: &Mat,
+    chol: &mut Mat,
+    scratch: &mut CholeskyScratch,
+) -> Result<(f64, usize)> {
+    let size = kuu.rows();
+    let diagonal = (0..size).map(|i| kuu[(i, i)]).sum::<f64>() / size as f64;
+    let mut jitter = match jitter {
+        Jitter::Relative(r) => r * diagonal,
+        Jitter::Absolute(a) => a,
+    };
+    let mut row = 0;
+    for tries in 0..=JITTER_TRIES {
+        chol.clone_from(kuu);
+        (0..size).for_each(|i| chol[(i, i)] += jitter);
+        match cholesky(chol.view_mut(), scratch) {
+            Ok(()) => return Ok((jitter / diagonal, tries)),
+            Err(e) => row = e.row,
+        }
+        jitter *= 10.0;
+    }
+    let (first, second, gap) = c.closest_inducing(values).unwrap_or((0, 0, f64::INFINITY));
+    Err(NumericalError::NotPositiveDefinite {
+        component: c.name().into(),
+        row,
+        size,
+        jitter: jitter / 10.0,
+        tries: JITTER_TRIES,
+        first,
+        second,
+        gap,
+    }
+    .into())
 }

@@ -10,6 +10,7 @@ use crate::views::Views;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Inducing inputs, `M x E` row-major.
@@ -22,6 +23,8 @@ const KMEANS_VIEWS: usize = 40;
 const KMEANS_ROUNDS: usize = 15;
 /// Views compared with all centres at once.
 const KMEANS_BLOCK: usize = 256;
+/// Images whose only views are computed together.
+const BLOCK: usize = 256;
 /// Views sampled for the median distance.
 const MEDIAN_VIEWS: usize = 400;
 
@@ -71,6 +74,25 @@ fn uniform(count: usize, views: &dyn Views, rng: &mut Rng) -> Inducing {
     z
 }
 
+/// The only view of each image there is, in random order, by blocks: for views that are dear to compute one by one.
+fn single_views<'a>(
+    views: &'a dyn Views,
+    images: &'a Images,
+    rng: &mut Rng,
+) -> impl Iterator<Item = Vec<f64>> + 'a {
+    let size = images.shape().len();
+    let order: Vec<Vec<usize>> =
+        rng.choose(images.count(), images.count()).chunks(BLOCK).map(<[_]>::to_vec).collect();
+    let block = move |block: Vec<usize>| {
+        let mut pixels = vec![0.0; block.len() * size];
+        pixels.chunks_exact_mut(size).zip(&block).for_each(|(image, n)| images.write_image(*n, image));
+        let mut out = vec![0.0; block.len() * views.len()];
+        views.write_many(&pixels, &mut out);
+        out.chunks_exact(views.len()).map(<[_]>::to_vec).collect::<Vec<_>>()
+    };
+    order.into_iter().flat_map(block)
+}
+
 /// All views of one random image of one random response, without blank ones.
 fn random_views(views: &[Arc<dyn Views>], images: &Images, rng: &mut Rng) -> (Vec<f64>, usize) {
     let views = &views[rng.below(views.len())];
@@ -103,13 +125,24 @@ fn distinct_views(
     let e = views[0].len();
     let (mut z, mut seen) = (Vec::new(), HashSet::new());
     let mut offer = |view: &[f64], z: &mut Vec<f64>| {
-        let new = z.len() / e < count && seen.insert(view.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
+        let mut hash = DefaultHasher::new();
+        view.iter().for_each(|x| x.to_bits().hash(&mut hash));
+        let new = z.len() / e < count && seen.insert(hash.finish());
         if new {
             z.extend_from_slice(view);
         }
         new
     };
-    let mut idle = 0;
+    let staged = views[0].is_staged() && views.len() == 1 && views[0].count() == 1;
+    if staged {
+        for view in single_views(views[0].as_ref(), images, rng) {
+            offer(&view, &mut z);
+            if z.len() / e == count {
+                return Ok(z);
+            }
+        }
+    }
+    let mut idle = if staged { IDLE_DRAWS } else { 0 };
     while idle < IDLE_DRAWS {
         if z.len() / e == count {
             return Ok(z);
@@ -203,17 +236,19 @@ fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
 pub(super) fn median_distance(views: &dyn Views, images: &Images, rng: &mut Rng) -> f64 {
     let (e, pixels) = (views.len(), views.len() - views.coordinates());
     let mut image = vec![0.0; images.shape().len()];
-    let sample: Vec<Vec<f64>> = (0..MEDIAN_VIEWS)
-        .filter_map(|_| {
-            let mut all = vec![0.0; views.count() * e];
-            images.write_image(rng.below(images.count()), &mut image);
-            views.write(&image, &mut all);
-            drop_blank(views, &image, &mut all);
-            let count = all.len() / e;
-            let p = rng.below(count.max(1)) * e;
-            (count > 0).then(|| all[p..p + pixels].to_vec())
-        })
-        .collect();
+    let mut draw = |_| {
+        let mut all = vec![0.0; views.count() * e];
+        images.write_image(rng.below(images.count()), &mut image);
+        views.write(&image, &mut all);
+        drop_blank(views, &image, &mut all);
+        let count = all.len() / e;
+        let p = rng.below(count.max(1)) * e;
+        (count > 0).then(|| all[p..p + pixels].to_vec())
+    };
+    let sample: Vec<Vec<f64>> = match views.is_staged() && views.count() == 1 {
+        true => single_views(views, images, rng).take(MEDIAN_VIEWS).collect(),
+        false => (0..MEDIAN_VIEWS).filter_map(&mut draw).collect(),
+    };
     let mut distances: Vec<f64> = (0..sample.len())
         .flat_map(|i| (0..i).map(move |j| (i, j)))
         .map(|(i, j)| squared_distance(&sample[i], &sample[j]).sqrt())

@@ -33,7 +33,7 @@ impl Model {
         for (draw, chunk) in indices.chunks(CHUNK).enumerate() {
             data.write_batch(chunk, &mut batch);
             let wanted = Wanted { alpha, gradient: false, kl: false };
-            self.evaluate(engine, params, &batch, data.len(), draw as u64, wanted, &mut ws)?;
+            self.evaluate(engine, params, batch.of(data.len()).at_draw(draw as u64), wanted, &mut ws)?;
             for (i, (&mean, &var)) in ws.marginals.mean.iter().zip(&ws.marginals.var).enumerate() {
                 let (n, l) = (i / latents, i % latents);
                 let explained = ws.posterior.variance_of_inducing(l, n);
@@ -61,7 +61,7 @@ mod tests {
         let (model, mut values) = Model::new(&small_spec(), Some(data.images()), &mut Rng::new(6)).unwrap();
         model.set_form(Form::Natural, &mut values).unwrap();
         let mut ws = Workspace::default();
-        model.elbo_and_grad(&Reference, &values, &data.batch(indices), indices.len(), 0, &mut ws).unwrap();
+        model.elbo_and_grad(&Reference, &values, data.batch(indices).of(indices.len()), &mut ws).unwrap();
         model.natural_step(1.0, Some(f64::INFINITY), &ws, &mut values);
         (model, values)
     }

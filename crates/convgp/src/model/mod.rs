@@ -6,6 +6,7 @@ mod leave_one_out;
 mod predict;
 mod restore;
 mod spec;
+mod stage;
 
 pub use crate::component::Weights;
 pub use crate::variational::PosteriorSpec;
@@ -15,6 +16,7 @@ pub use init::Inducing;
 pub(crate) use predict::sampling_factor;
 pub use predict::{JointPrediction, Predictor};
 pub use spec::{ComponentSpec, InducingInit, InducingSpec, Jitter, ModelSpec};
+use stage::{FirstStage, Staged};
 
 use crate::Result;
 use crate::component::{Component, ComponentParts, ImageNorm};
@@ -26,11 +28,31 @@ use crate::linalg::all_finite;
 use crate::params::{Layout, ParamError, Params, Slot};
 use crate::rng::Rng;
 use crate::variational::{Form, Variational};
-use crate::views::{GeometryError, Views, Whitening};
+use crate::views::{Constant, GeometryError, ViewSpec, Views, Whitening};
 use std::sync::Arc;
 
 /// Structure of a model: what is connected to what. It never changes; the numbers are [`Params`], so that the bound is a
 /// pure function of both.
+///
+/// ```
+/// use convgp::{Model, ModelSpec, data::{Dataset, Images, Pixels, Targets}, rng::Rng};
+/// let spec = ModelSpec::from_toml(r#"
+///     image = { height = 4, width = 4 }
+///     likelihood = { type = "gaussian" }
+///     [[components]]
+///     views = { type = "patches", patch = [2, 2] }
+///     kernel = { type = "rbf" }
+///     inducing = { count = 3 }
+/// "#)?;
+/// let images = Images::new(spec.image, Pixels::F64((0..96).map(|i| f64::from(i * i % 17) / 17.0).collect()))?;
+/// let data = Dataset::new(images, Targets::real(vec![0.1, -0.4, 0.7, 0.2, 0.0, 0.3])?)?;
+/// let (model, params) = Model::new(&spec, Some(data.images()), &mut Rng::new(1))?;
+/// let batch = data.batch(&[0, 1, 2, 3, 4, 5]);
+/// let mut workspace = convgp::model::Workspace::default();
+/// let bound = model.elbo(&convgp::cov::Reference, &params, batch.of(data.len()), &mut workspace)?;
+/// assert_eq!(bound.elbo, bound.expectation - bound.kl);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Model {
     spec: ModelSpec,
@@ -67,7 +89,7 @@ impl Model {
         spec: &ModelSpec,
         likelihood: Box<dyn Likelihood>,
         images: Option<&Images>,
-        saved: Option<SavedWhitening<'_>>,
+        saved: Option<Saved<'_>>,
         rng: &mut Rng,
     ) -> Result<(Self, Params)> {
         spec.check()?;
@@ -79,7 +101,9 @@ impl Model {
             .components
             .iter()
             .enumerate()
-            .map(|(i, c)| component_parts(c, &spec.component_name(i), spec.image, images, saved, rng))
+            .map(|(i, c)| {
+                component_parts(c, &spec.component_name(i), spec.image, spec.jitter, images, saved, rng)
+            })
             .collect::<Result<Vec<_>>>()?;
         let (model, params) = Self::from_parts(spec.clone(), parts, likelihood)?;
         Ok((Self { by_hand: None, ..model }, params))
@@ -164,12 +188,11 @@ impl Model {
         if possible { Ok(()) } else { Err(SpecError::NaturalUnwhitened) }
     }
 
-    /// The fitted whitenings: name of the component, number of the set of views, whitening.
-    pub fn whitenings(&self) -> impl Iterator<Item = (&str, usize, &Whitening)> {
-        self.components.iter().flat_map(|c| {
-            let sets = c.responses().iter().step_by(c.windows()).enumerate();
-            sets.filter_map(|(i, r)| Some((c.name(), i, r.views().transformed()?.whitening()?)))
-        })
+    /// Arrays that are no parameters: fitted whitenings, and what first stages are made of.
+    pub fn constants(&self) -> Vec<Constant<'_>> {
+        let mut out = Vec::new();
+        self.components.iter().for_each(|c| c.constants(c.name(), &mut out));
+        out
     }
 
     /// Whether only the closed-form solver can fit it.
@@ -214,27 +237,33 @@ fn check_shape(found: ImageShape, expected: ImageShape) -> Result<()> {
     if found == expected { Ok(()) } else { Err(DataError::ShapeMismatch { found, expected }.into()) }
 }
 
-/// Gives the whitening of a component's set of views that was saved.
-type SavedWhitening<'a> = &'a dyn Fn(&str, usize) -> Option<Whitening>;
+/// What the name of a first stage adds to that of its component.
+pub(crate) const FIRST_STAGE: &str = ".first";
+
+/// Gives saved constants by name.
+type Saved<'a> = &'a dyn Fn(&str) -> Option<Vec<f64>>;
 
 fn component_parts(
     spec: &ComponentSpec,
     name: &str,
     image: ImageShape,
+    jitter: Jitter,
     images: Option<&Images>,
-    saved: Option<SavedWhitening<'_>>,
+    saved: Option<Saved<'_>>,
     rng: &mut Rng,
 ) -> Result<ComponentParts> {
-    let mut set = 0;
-    let views = spec.views.build_with(image, &mut |views| {
-        let found = match (saved, images) {
-            (Some(saved), _) => saved(name, set),
-            (None, Some(images)) => Some(views.fit_whitening(images, rng)),
-            (None, None) => None,
-        };
-        set += 1;
-        found.ok_or(GeometryError::WhiteningWithoutImages)
-    })?;
+    let views = match &spec.first_stage {
+        None => build_views(&spec.views, name, image, images, saved, rng)?,
+        Some(first) => {
+            let first_name = format!("{name}{FIRST_STAGE}");
+            let first = FirstStage::new(first, &first_name, image, jitter, images, saved, rng)?;
+            let first = Arc::new(first);
+            let responses = images.map(|images| first.sample(images, rng)).transpose()?;
+            let views = build_views(&spec.views, name, first.shape(), responses.as_ref(), saved, rng)?;
+            let staged = |views| Arc::new(Staged { first: first.clone(), views }) as Arc<dyn Views>;
+            views.into_iter().map(staged).collect()
+        }
+    };
     let kernel = build_kernel(spec, name, &views, images, rng)?;
     let z = init::inducing_inputs(&spec.inducing, name, &views, images, rng)?;
     Ok(ComponentParts {
@@ -248,6 +277,28 @@ fn component_parts(
         white: spec.white,
         z,
     })
+}
+
+/// The views of images of this shape, whitening fitted on some or as it was saved.
+fn build_views(
+    spec: &ViewSpec,
+    name: &str,
+    image: ImageShape,
+    images: Option<&Images>,
+    saved: Option<Saved<'_>>,
+    rng: &mut Rng,
+) -> Result<Vec<Arc<dyn Views>>> {
+    let mut set = 0;
+    let views = spec.build_with(image, &mut |views| {
+        let found = match (saved, images) {
+            (Some(saved), _) => Whitening::saved(name, set, saved),
+            (None, Some(images)) => Some(views.fit_whitening(images, rng)),
+            (None, None) => None,
+        };
+        set += 1;
+        found.ok_or(GeometryError::WhiteningWithoutImages)
+    })?;
+    Ok(views)
 }
 
 /// The base kernel, times the location kernel for location-aware views.

@@ -7,7 +7,7 @@ use crate::cov::{Cov, Engine, Need, exact_cross_covariance};
 use crate::data::{Batch, Dataset, Images};
 use crate::error::NumericalError;
 use crate::likelihood::{Likelihood, Marginals, Predictive, Temperature};
-use crate::linalg::{Accumulate, CholeskyScratch, Mat, cholesky, gemm, norm_squared};
+use crate::linalg::{Accumulate, Cholesky, CholeskyScratch, Mat, gemm, norm_squared};
 use crate::params::{Form, Params};
 use crate::rng::Rng;
 use crate::variational::PosteriorScratch;
@@ -82,7 +82,7 @@ impl<'a, E: Engine> Predictor<'a, E> {
     }
 
     /// Raises predicted class probabilities to the power `1 / T` and scales them to sum to one again. Latents, and
-    /// likelihoods that are not [calibratable](Likelihood::at_temperature), stay as they are.
+    /// likelihoods that are not [calibratable](Likelihood::calibratable), stay as they are.
     pub fn at_temperature(self, temperature: Temperature) -> Self {
         let tempered = match temperature {
             Temperature::ONE => None,
@@ -266,9 +266,9 @@ impl JointPrediction {
         let draw = |rng: &mut Rng| {
             let mut f = self.mean.clone();
             for (l, factor) in factors.iter().enumerate() {
-                for j in 0..factor.cols() {
+                for j in 0..factor.lower().cols() {
                     let e = rng.normal();
-                    factor.col(j)[j..].iter().zip(j..).for_each(|(r, i)| f[i * latents + l] += r * e);
+                    factor.lower().col(j)[j..].iter().zip(j..).for_each(|(r, i)| f[i * latents + l] += r * e);
                 }
             }
             f
@@ -278,14 +278,14 @@ impl JointPrediction {
 }
 
 /// A lower factor of a covariance that may be singular: jitter grows from rounding size until it factorises.
-pub(crate) fn sampling_factor(cov: &Mat, matrix: &'static str) -> Result<Mat> {
+pub(crate) fn sampling_factor(cov: &Mat, matrix: &'static str) -> Result<Cholesky> {
     let (n, mut row) = (cov.rows(), 0);
     let scale = norm_squared(cov.data()).sqrt().max(f64::MIN_POSITIVE);
     for power in [-14, -12, -10, -8, -6] {
         let mut factor = cov.clone();
         (0..n).for_each(|i| factor[(i, i)] += scale * 10f64.powi(power));
-        match cholesky(factor.view_mut(), &mut CholeskyScratch::default()) {
-            Ok(()) => return Ok(factor),
+        match Cholesky::new(factor) {
+            Ok(factor) => return Ok(factor),
             Err(e) => row = e.row,
         }
     }

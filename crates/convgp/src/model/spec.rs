@@ -75,6 +75,10 @@ pub struct ComponentSpec {
     /// Prefix of its parameters' names; `component-0` and so on when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// A component with fixed numbers whose responses are what the views are of, instead of pixels: a pixel for every
+    /// window, a channel for every inducing input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_stage: Option<Box<ComponentSpec>>,
     /// What the response function sees.
     pub views: ViewSpec,
     /// Weights of the views.
@@ -99,6 +103,25 @@ pub struct ComponentSpec {
     pub location: Option<KernelSpec>,
     /// Inducing inputs.
     pub inducing: InducingSpec,
+}
+
+impl ComponentSpec {
+    /// The sum of a function over views, all alike and as they are.
+    pub fn new(views: ViewSpec, kernel: KernelSpec, inducing: InducingSpec) -> Self {
+        Self {
+            name: None,
+            first_stage: None,
+            views,
+            weights: Weights::Ones,
+            pooling: None,
+            image_norm: ImageNorm::None,
+            normalise: false,
+            white: None,
+            kernel,
+            location: None,
+            inducing,
+        }
+    }
 }
 
 /// How many inducing inputs, and where they start.
@@ -146,7 +169,7 @@ impl ModelSpec {
             if (0..i).any(|j| self.component_name(j) == name) {
                 return Err(SpecError::DuplicateComponent { name });
             }
-            if c.inducing.count == 0 {
+            if std::iter::successors(Some(c), |c| c.first_stage.as_deref()).any(|c| c.inducing.count == 0) {
                 return Err(SpecError::NoInducing { name });
             }
         }

@@ -1,7 +1,6 @@
 //! The named models: what each is made of, for images of a shape.
 
 use super::{Named, PresetError};
-use crate::component::ImageNorm;
 use crate::data::ImageShape;
 use crate::kernel::{AdditiveSpec, ChannelsSpec, Family, KernelSpec, Lengthscale, RadialSpec};
 use crate::model::{ComponentSpec, InducingInit, InducingSpec, PosteriorSpec, Weights};
@@ -87,18 +86,9 @@ impl Parts {
     }
 
     fn component(self, name: &str, views: ViewSpec) -> ComponentSpec {
-        ComponentSpec {
-            name: Some(name.into()),
-            views,
-            weights: Weights::Ones,
-            pooling: None,
-            image_norm: ImageNorm::default(),
-            normalise: false,
-            white: None,
-            kernel: KernelSpec::radial(Family::Rbf, 1.0, 1.0),
-            location: None,
-            inducing: InducingSpec { count: self.inducing, init: InducingInit::Views },
-        }
+        let inducing = InducingSpec { count: self.inducing, init: InducingInit::Views };
+        let kernel = KernelSpec::radial(Family::Rbf, 1.0, 1.0);
+        ComponentSpec { name: Some(name.into()), ..ComponentSpec::new(views, kernel, inducing) }
     }
 
     fn whole(self, white: Option<f64>) -> ComponentSpec {

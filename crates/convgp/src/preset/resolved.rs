@@ -3,6 +3,7 @@
 use super::{Aspect, Decision, PresetError};
 use crate::data::Dataset;
 use crate::error::InitError;
+use crate::model::FIRST_STAGE;
 use crate::params::Params;
 use crate::train::ExperimentSpec;
 use crate::views::{Pair, ViewSpec};
@@ -49,9 +50,13 @@ impl ResolvedConfig {
         let mut patches = false;
         for component in &mut self.experiment.model.components {
             component.inducing.count = overrides.inducing.unwrap_or(component.inducing.count);
-            if let ViewSpec::Patches { patch, .. } = &mut component.views {
-                *patch = overrides.patch.map_or(*patch, Pair::Each);
-                patches = true;
+            let mut stage = Some(component);
+            while let Some(component) = stage {
+                if let ViewSpec::Patches { patch, .. } = &mut component.views {
+                    *patch = overrides.patch.map_or(*patch, Pair::Each);
+                    patches = true;
+                }
+                stage = component.first_stage.as_deref_mut();
             }
         }
         if overrides.patch.is_some() && !patches {
@@ -95,8 +100,14 @@ impl ResolvedConfig {
                     if self.free_inducing && found > 0 =>
                 {
                     let spec = &mut self.experiment.model;
-                    let index = (0..spec.components.len()).find(|&i| spec.component_name(i) == component);
-                    spec.components[index.expect("the error names a component")].inducing.count = found;
+                    let stages = component.matches(FIRST_STAGE).count();
+                    let name = &component[..component.len() - stages * FIRST_STAGE.len()];
+                    let index = (0..spec.components.len()).find(|&i| spec.component_name(i) == name);
+                    let mut named = &mut spec.components[index.expect("the error names a component")];
+                    for _ in 0..stages {
+                        named = named.first_stage.as_deref_mut().expect("the error names a stage");
+                    }
+                    named.inducing.count = found;
                     let value = format!("M = {found} of {component}");
                     let why = "all distinct views the data have";
                     self.decisions.push(Decision::new(Aspect::Inducing, value, why));

@@ -50,7 +50,7 @@ pub fn maximise_bound<E: Engine>(
         |free, grad| {
             space.scatter(free, params);
             let alpha = objective.alpha();
-            let bound = model.energy_and_grad(engine, params, &batch, data.len(), 0, alpha, &mut ws)?;
+            let bound = model.energy_and_grad(engine, params, batch.of(data.len()), alpha, &mut ws)?;
             write_negated(grad, &space.pull(params, &ws.grad));
             Ok(-bound.elbo)
         },
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(report.reason, StopReason::Gradient, "{} after {}", report.gradient, report.evaluations);
         let batch = data.batch(&(0..data.len()).collect::<Vec<_>>());
         let mut ws = Workspace::default();
-        let bound = model.elbo(&Reference, &values, &batch, data.len(), 0, &mut ws).unwrap().elbo;
+        let bound = model.elbo(&Reference, &values, batch.of(data.len()), &mut ws).unwrap().elbo;
         assert!((bound - report.bounds[report.bounds.len() - 1]).abs() < 1e-10 * bound.abs());
     }
 

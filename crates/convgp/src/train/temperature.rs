@@ -30,7 +30,7 @@ pub fn fit_temperature<E: Engine>(
     data: &Dataset,
     objective: Objective,
 ) -> Result<Temperature> {
-    if model.likelihood().at_temperature(Temperature::ONE).is_none() {
+    if !model.likelihood().calibratable() {
         return Ok(Temperature::ONE);
     }
     let count = data.len().min(MOST_IMAGES);

@@ -124,9 +124,9 @@ fn a_level_common_to_all_latents_is_taken_off() {
         means.of_mut(&mut values).iter_mut().zip(common.iter().cycle()).for_each(|(m, c)| *m += c);
         model.set_form(Form::Natural, &mut values).unwrap();
         let mut ws = Workspace::default();
-        let before = model.elbo(&Reference, &values, &batch, 20, 0, &mut ws).unwrap();
+        let before = model.elbo(&Reference, &values, batch.of(20), &mut ws).unwrap();
         model.variational().center_latents(&ws.posterior, &mut values);
-        let after = model.elbo(&Reference, &values, &batch, 20, 0, &mut ws).unwrap();
+        let after = model.elbo(&Reference, &values, batch.of(20), &mut ws).unwrap();
         assert!((before.expectation - after.expectation).abs() < 1e-9, "{before:?}, {after:?}");
         assert!(after.kl < before.kl - 1.0, "{before:?}, {after:?}");
         model.set_form(Form::Covariance, &mut values).unwrap();
@@ -146,7 +146,7 @@ fn no_image_moves_a_latent_further_than_the_trust_radius() {
         let (model, mut values) = build(&spec, &data);
         model.set_form(Form::Natural, &mut values).unwrap();
         let mut ws = Workspace::default();
-        model.elbo_and_grad(&Reference, &values, &batch, 1, 0, &mut ws).unwrap();
+        model.elbo_and_grad(&Reference, &values, batch.of(1), &mut ws).unwrap();
         model.natural_step(1.0, radius, &ws, &mut values);
         model.set_form(Form::Covariance, &mut values).unwrap();
         let means = Predictor::new(&model, &Reference, &values).unwrap().means(data.images()).unwrap();
@@ -321,7 +321,7 @@ fn an_image_that_counts_twice_is_as_good_as_two() {
         let mut batch = data.batch(indices);
         batch.weights_mut().extend(weights);
         let mut ws = crate::model::Workspace::default();
-        let bound = model.elbo_and_grad(&Reference, &values, &batch, 30, 0, &mut ws).unwrap();
+        let bound = model.elbo_and_grad(&Reference, &values, batch.of(30), &mut ws).unwrap();
         (bound.elbo, ws.grad)
     };
     let (elbo, grad) = evaluate(&[3, 3, 8], &[]);

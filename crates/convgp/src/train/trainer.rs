@@ -13,6 +13,28 @@ use crate::optim::{Adam, AdamSpec};
 use crate::params::{Entry, Form, Params};
 
 /// Trains a model's parameters; owns them, the optimisers, the generator and all buffers.
+///
+/// ```
+/// # use convgp::{Model, ModelSpec, data::{Dataset, Images, Pixels, Targets}, rng::Rng};
+/// # let spec = ModelSpec::from_toml(r#"
+/// #     image = { height = 4, width = 4 }
+/// #     likelihood = { type = "gaussian" }
+/// #     [[components]]
+/// #     views = { type = "patches", patch = [2, 2] }
+/// #     kernel = { type = "rbf" }
+/// #     inducing = { count = 3 }
+/// # "#)?;
+/// # let images = Images::new(spec.image, Pixels::F64((0..96).map(|i| f64::from(i * i % 17) / 17.0).collect()))?;
+/// # let data = Dataset::new(images, Targets::real(vec![0.1, -0.4, 0.7, 0.2, 0.0, 0.3])?)?;
+/// # let (model, params) = Model::new(&spec, Some(data.images()), &mut Rng::new(1))?;
+/// use convgp::{cov::Fused, train::{TrainSpec, Trainer}};
+///
+/// let (engine, spec) = (Fused::<f64>::default(), TrainSpec { batch_size: 3, ..TrainSpec::default() });
+/// let mut trainer = Trainer::new(&model, &engine, &data, &spec, params)?;
+/// let report = trainer.step()?;
+/// assert!(report.bound.is_some_and(|bound| bound.expectation.is_finite()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Trainer<'a, E: Engine> {
     pub(super) model: &'a Model,
     engine: &'a E,
@@ -237,8 +259,13 @@ impl<'a, E: Engine> Trainer<'a, E> {
         let wanted = Wanted { alpha: self.spec.objective.alpha(), gradient: true, kl };
         // The step numbers the draws of likelihoods that sample.
         let count = self.data.len();
-        let bound =
-            self.model.evaluate(self.engine, &self.params, &self.batch, count, step, wanted, &mut self.ws)?;
+        let bound = self.model.evaluate(
+            self.engine,
+            &self.params,
+            self.batch.of(count).at_draw(step),
+            wanted,
+            &mut self.ws,
+        )?;
         let value = bound.elbo().unwrap_or(bound.expectation);
         let entries = self.params.layout().entries().iter().filter(|e| e.trainable);
         let bad = entries.clone().find(|e| !all_finite(e.slot.of(&self.ws.grad)));

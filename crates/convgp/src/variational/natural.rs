@@ -2,9 +2,7 @@
 
 use super::{Form, Indefinite, PosteriorScratch, Variational};
 use crate::likelihood::Expectations;
-use crate::linalg::{
-    self, Accumulate, CholeskyScratch, Mat, NotPositiveDefinite, cholesky, gemm, pack_lower,
-};
+use crate::linalg::{self, Accumulate, Cholesky, Mat, NotPositiveDefinite, gemm, pack_lower};
 use crate::params::{Params, Transform, packed_column, packed_len};
 use rayon::prelude::*;
 
@@ -151,31 +149,19 @@ fn subtract_product(packed: &[f64], x: &[f64], y: &mut [f64]) {
 
 /// `m, R -> theta = S^{-1} m, Lambda = S^{-1} = R^{-T} R^{-1}`.
 fn to_natural(order: usize, mean: &mut [f64], packed: &mut [f64]) {
-    let mut r = Mat::zeros(order, order);
-    linalg::unpack_lower(packed, r.view_mut());
-    let mut m = linalg::MatMut::from_column_major_slice_mut(mean, order, 1);
-    linalg::solve_lower(r.view(), m.as_mut());
-    linalg::solve_lower_t(r.view(), m);
-    let (mut inverse, mut precision) = (Mat::zeros(order, order), Mat::zeros(order, order));
-    linalg::invert_lower(inverse.view_mut(), r.view());
-    linalg::own_t_times_lower(precision.view_mut(), inverse.view());
-    pack_lower(precision.view(), 0.0, 1.0, packed);
+    let covariance = Cholesky::from_packed(packed, order);
+    covariance.solve(mean);
+    pack_lower(covariance.inverse().view(), 0.0, 1.0, packed);
 }
 
 /// `theta, Lambda -> m, R`, `R` the lower Cholesky factor of `Lambda^{-1}`.
 fn to_covariance(order: usize, mean: &mut [f64], packed: &mut [f64]) -> Result<(), NotPositiveDefinite> {
-    let scratch = &mut CholeskyScratch::default();
-    let mut c = Mat::zeros(order, order);
-    linalg::unpack_lower(packed, c.view_mut());
-    cholesky(c.view_mut(), scratch)?;
-    let mut m = linalg::MatMut::from_column_major_slice_mut(mean, order, 1);
-    linalg::solve_lower(c.view(), m.as_mut());
-    linalg::solve_lower_t(c.view(), m);
-    let (mut inverse, mut covariance) = (Mat::zeros(order, order), Mat::zeros(order, order));
-    linalg::invert_lower(inverse.view_mut(), c.view());
-    linalg::own_t_times_lower(covariance.view_mut(), inverse.view());
-    cholesky(covariance.view_mut(), scratch)?;
-    pack_lower(covariance.view(), 0.0, 1.0, packed);
+    let mut precision = Mat::zeros(order, order);
+    linalg::unpack_lower(packed, precision.view_mut());
+    let precision = Cholesky::new(precision)?;
+    precision.solve(mean);
+    let covariance = Cholesky::new(precision.inverse())?;
+    pack_lower(covariance.lower().view(), 0.0, 1.0, packed);
     debug_assert_eq!(packed.len(), packed_len(order));
     debug_assert!((0..order).all(|j| packed[packed_column(order, j)] > 0.0));
     Ok(())

@@ -1,6 +1,6 @@
 //! Local contrast: pixels relative to the brightness around them, in units of the contrast around them.
 
-use super::{GeometryError, Layout, Views};
+use super::{GeometryError, Layout, Views, ViewsSize};
 use crate::data::ImageShape;
 use crate::linalg::dot;
 use schemars::JsonSchema;
@@ -73,17 +73,8 @@ fn means(image: &[f64], channels: usize) -> Vec<f64> {
 }
 
 impl Views for Contrasted {
-    fn image_shape(&self) -> ImageShape {
-        self.views.image_shape()
-    }
-    fn count(&self) -> usize {
-        self.views.count()
-    }
-    fn len(&self) -> usize {
-        self.views.len()
-    }
-    fn coordinates(&self) -> usize {
-        self.views.coordinates()
+    fn size(&self) -> ViewsSize {
+        self.views.size()
     }
     fn is_linear(&self) -> bool {
         false

@@ -8,7 +8,7 @@
 //! - [`Contrasted`]: either of them, of an image's local contrast.
 //! - [`Transformed`]: any of them, every patch normalised by itself.
 //! - [`ViewSpec`]: the same, as written in a model file.
-//! - [`check_views`]: the contract every implementation is tested with.
+//! - `check_views` (feature `testing`): the contract every implementation is tested with.
 //!
 //! # Order
 //!
@@ -18,6 +18,7 @@
 
 mod affine;
 mod augment;
+#[cfg(any(test, feature = "testing"))]
 mod contract;
 mod contrast;
 mod error;
@@ -30,6 +31,7 @@ mod windows;
 
 pub use affine::Affine;
 pub use augment::Augmentation;
+#[cfg(any(test, feature = "testing"))]
 pub use contract::check_views;
 pub use contrast::{Contrast, Contrasted};
 pub use error::GeometryError;
@@ -41,19 +43,52 @@ pub use transform::{PatchTransform, Transformed, Whitening};
 pub use windows::{Channels, Windows};
 
 use crate::data::ImageShape;
+use crate::linalg::Mat;
+
+/// Sizes of views of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ViewsSize {
+    /// Shape of the images looked at.
+    pub image: ImageShape,
+    /// Number of views `P`, at least one.
+    pub count: usize,
+    /// Numbers in one view `E`, coordinates included.
+    pub len: usize,
+    /// Trailing numbers of every view that do not depend on the image.
+    pub coordinates: usize,
+}
 
 /// `P` views of an image, each of `E` numbers: a map of the pixels, then the coordinates of location-aware views.
 ///
-/// A new kind of views is an implementation of this trait; [`check_views`] tests it.
+/// ```
+/// use convgp::{data::ImageShape, views::{Channels, Views, Windows}};
+///
+/// let windows = Windows::new(ImageShape::new(2, 2, 1)?, (1, 2), (1, 1), Channels::All)?;
+/// let mut views = [0.0; 4];
+/// windows.write(&[0.1, 0.2, 0.3, 0.4], &mut views);
+/// assert_eq!((windows.count(), windows.len(), views), (2, 2, [0.1, 0.2, 0.3, 0.4]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A new kind of views is an implementation of this trait; `check_views` (feature `testing`) tests it.
 pub trait Views: std::fmt::Debug + Send + Sync {
+    /// What they look at, how many they are and how long.
+    fn size(&self) -> ViewsSize;
+
     /// Shape of the images looked at.
-    fn image_shape(&self) -> ImageShape;
+    fn image_shape(&self) -> ImageShape {
+        self.size().image
+    }
 
     /// Number of views `P`, at least one.
-    fn count(&self) -> usize;
+    fn count(&self) -> usize {
+        self.size().count
+    }
 
     /// Numbers in one view `E`, coordinates included.
-    fn len(&self) -> usize;
+    fn len(&self) -> usize {
+        self.size().len
+    }
 
     /// Never true: a view holds at least one pixel.
     fn is_empty(&self) -> bool {
@@ -62,7 +97,7 @@ pub trait Views: std::fmt::Debug + Send + Sync {
 
     /// Trailing numbers of every view that do not depend on the image: 2 for a location-aware view (row and column), else 0.
     fn coordinates(&self) -> usize {
-        0
+        self.size().coordinates
     }
 
     /// Writes all views of one image, row-major `P x E`.
@@ -82,9 +117,28 @@ pub trait Views: std::fmt::Debug + Send + Sync {
         vec![false; self.count()]
     }
 
-    /// These views when their patches are transformed, whose whitening belongs to a model's numbers.
-    fn transformed(&self) -> Option<&Transformed> {
+    /// Writes the views of several images that lie one after the other.
+    fn write_many(&self, images: &[f64], out: &mut [f64]) {
+        let images = images.chunks_exact(self.image_shape().len());
+        images.zip(out.chunks_exact_mut(self.count() * self.len())).for_each(|(x, out)| self.write(x, out));
+    }
+
+    /// Whether they look at the responses of a first stage, which are no picture, rather than at pixels.
+    fn is_staged(&self) -> bool {
+        false
+    }
+
+    /// Products of the only view of an image with other such views (`[other][element]`), as sums over places of the image:
+    /// the layout of the places, and `others x places`. None where there is no such sum.
+    fn products_by_place(&self, image: &[f64], others: &[f64]) -> Option<(Layout, Mat)> {
+        let _ = (image, others);
         None
+    }
+
+    /// Adds the arrays that they are made of and that are no parameters, such as a whitening; `name` is that of the
+    /// component, `set` counts its sets of views.
+    fn constants<'a>(&'a self, name: &str, set: usize, out: &mut Vec<Constant<'a>>) {
+        let _ = (name, set, out);
     }
 
     /// How the views lie on the image, to paint one number per view.
@@ -95,6 +149,17 @@ pub trait Views: std::fmt::Debug + Send + Sync {
     fn windows(&self) -> Option<&Windows> {
         None
     }
+}
+
+/// A named array that belongs to a model and is no parameter of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Constant<'a> {
+    /// Its name in a model file.
+    pub name: String,
+    /// Its shape as an array.
+    pub shape: Vec<usize>,
+    /// Its numbers, row-major.
+    pub values: &'a [f64],
 }
 
 /// Where views lie: planes of `rows x cols` top-left corners, `stride` pixels apart.

@@ -1,7 +1,6 @@
 //! Orbits: the views of an image under a set of transformations (*appendix D* of the paper).
 
-use super::{GeometryError, ImageMap, Layout, Views, Windows};
-use crate::data::ImageShape;
+use super::{GeometryError, ImageMap, Layout, Views, ViewsSize, Windows};
 
 /// Windows of every mapped image; with [`Windows::image`] the mapped images themselves.
 ///
@@ -42,17 +41,8 @@ impl Orbit {
 }
 
 impl Views for Orbit {
-    fn image_shape(&self) -> ImageShape {
-        self.windows.image_shape()
-    }
-    fn count(&self) -> usize {
-        self.maps.len() * self.windows.count()
-    }
-    fn len(&self) -> usize {
-        self.windows.len()
-    }
-    fn coordinates(&self) -> usize {
-        self.windows.coordinates()
+    fn size(&self) -> ViewsSize {
+        ViewsSize { count: self.maps.len() * self.windows.count(), ..self.windows.size() }
     }
 
     fn write(&self, image: &[f64], out: &mut [f64]) {
@@ -95,6 +85,7 @@ impl Views for Orbit {
 mod tests {
     use super::super::{Affine, Channels, check_views};
     use super::*;
+    use crate::data::ImageShape;
 
     fn shape() -> ImageShape {
         ImageShape::new(4, 5, 3).unwrap()

@@ -1,7 +1,7 @@
 //! What is done to every patch by itself: contrast, whitening, unit length.
 
-use super::{GeometryError, Layout, Views};
-use crate::data::{ImageShape, Images};
+use super::{Constant, GeometryError, Layout, Views, ViewsSize};
+use crate::data::Images;
 use crate::linalg::{Accumulate, Mat, MatMut, MatRef, dot, eigen_symmetric, gemm, norm_squared};
 use crate::rng::Rng;
 use schemars::JsonSchema;
@@ -73,6 +73,22 @@ impl Whitening {
             Self::fit(&[], len, epsilon)
         }
     }
+}
+
+impl Whitening {
+    /// The whitening of a component's set of views, from arrays by name.
+    pub(crate) fn saved(
+        component: &str,
+        set: usize,
+        array: &dyn Fn(&str) -> Option<Vec<f64>>,
+    ) -> Option<Self> {
+        let array = |what: &str| array(&whitening_name(component, set, what));
+        Some(Self { mean: array("mean")?, matrix: array("matrix")? })
+    }
+}
+
+fn whitening_name(component: &str, set: usize, what: &str) -> String {
+    format!("{component}.whitening.{set}.{what}")
 }
 
 /// Views whose patches are transformed one by one.
@@ -180,17 +196,8 @@ fn is_blank(v: &[f64]) -> bool {
 }
 
 impl Views for Transformed {
-    fn image_shape(&self) -> ImageShape {
-        self.views.image_shape()
-    }
-    fn count(&self) -> usize {
-        self.views.count()
-    }
-    fn len(&self) -> usize {
-        self.views.len()
-    }
-    fn coordinates(&self) -> usize {
-        self.views.coordinates()
+    fn size(&self) -> ViewsSize {
+        self.views.size()
     }
     fn is_linear(&self) -> bool {
         false
@@ -198,8 +205,12 @@ impl Views for Transformed {
     fn layout(&self) -> Layout {
         self.views.layout()
     }
-    fn transformed(&self) -> Option<&Transformed> {
-        Some(self)
+    fn constants<'a>(&'a self, name: &str, set: usize, out: &mut Vec<Constant<'a>>) {
+        if let Some(Whitening { mean, matrix }) = self.whitening.as_deref() {
+            let (name, len) = (|what: &str| whitening_name(name, set, what), mean.len());
+            out.push(Constant { name: name("mean"), shape: vec![len], values: mean });
+            out.push(Constant { name: name("matrix"), shape: vec![len, len], values: matrix });
+        }
     }
 
     fn blank(&self, image: &[f64]) -> Vec<bool> {
@@ -260,6 +271,7 @@ impl Views for Transformed {
 mod tests {
     use super::super::{Channels, Windows, check_views};
     use super::*;
+    use crate::data::ImageShape;
     use crate::data::Pixels;
 
     fn views(channels: usize) -> Arc<dyn Views> {

@@ -2,7 +2,7 @@
 //!
 //! Element `e` of view `p` is `image[bases[p] + offsets[e]]`: two short tables describe all `P x E` numbers.
 
-use super::{GeometryError, Layout, Views};
+use super::{GeometryError, Layout, Views, ViewsSize};
 use crate::data::ImageShape;
 
 /// How windows treat colour. With one channel all three are the same.
@@ -148,17 +148,10 @@ impl Windows {
 }
 
 impl Views for Windows {
-    fn image_shape(&self) -> ImageShape {
-        self.shape
-    }
-    fn count(&self) -> usize {
-        self.bases.len()
-    }
-    fn len(&self) -> usize {
-        self.offsets.len() + self.coordinates()
-    }
-    fn coordinates(&self) -> usize {
-        if self.location_aware { 2 } else { 0 }
+    fn size(&self) -> ViewsSize {
+        let coordinates = if self.location_aware { 2 } else { 0 };
+        let len = self.offsets.len() + coordinates;
+        ViewsSize { image: self.shape, count: self.bases.len(), len, coordinates }
     }
 
     fn write(&self, image: &[f64], out: &mut [f64]) {

@@ -4,7 +4,7 @@
 
 use convgp::data::{Batch, Dataset, ImageShape, Images, Pixels, Targets};
 use convgp::likelihood::LikelihoodSpec;
-use convgp::linalg::{CholeskyScratch, Mat, cholesky, dot, solve_lower};
+use convgp::linalg::{Cholesky, Mat, dot, solve_lower};
 use convgp::params::{Params, Transform, packed_column, packed_len};
 use convgp::rng::Rng;
 use convgp::{Model, ModelSpec};
@@ -40,15 +40,11 @@ pub fn noise_images(shape: ImageShape, count: usize, rng: &mut Rng) -> Images {
 }
 
 pub fn random_targets(likelihood: &LikelihoodSpec, count: usize, rng: &mut Rng) -> Targets {
-    let mut labels = |classes: usize| {
-        Targets::classes((0..count).map(|_| rng.below(classes) as u32).collect(), classes).unwrap()
-    };
-    match likelihood {
-        LikelihoodSpec::Labels { .. } => panic!("for the closed-form solver"),
-        LikelihoodSpec::Gaussian { .. } => Targets::real((0..count).map(|_| rng.normal()).collect()).unwrap(),
-        LikelihoodSpec::Probit { .. } | LikelihoodSpec::Logit {} => labels(2),
-        LikelihoodSpec::RobustMax { classes, .. } | LikelihoodSpec::Softmax { classes, .. } => {
-            labels(*classes)
+    match likelihood.build().unwrap().classes() {
+        None => Targets::real((0..count).map(|_| rng.normal()).collect()).unwrap(),
+        Some(classes) => {
+            let labels = (0..count).map(|_| rng.below(classes) as u32).collect();
+            Targets::classes(labels, classes).unwrap()
         }
     }
 }
@@ -95,9 +91,7 @@ pub fn transposed(a: &Mat) -> Mat {
 pub fn factor(k: &Mat, jitter: f64) -> Mat {
     let mut l = k.clone();
     (0..l.rows()).for_each(|i| l[(i, i)] += jitter);
-    cholesky(l.view_mut(), &mut CholeskyScratch::default()).expect("a positive definite matrix");
-    l.zero_upper();
-    l
+    Cholesky::new(l).expect("a positive definite matrix").lower().clone()
 }
 
 /// `log N(y; 0, k)`.

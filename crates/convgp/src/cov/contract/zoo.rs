@@ -3,7 +3,7 @@
 use crate::component::Weights;
 use crate::component::{Component, ComponentParts, ImageNorm, Pooling};
 use crate::data::{Batch, ImageShape, Images, Pixels};
-use crate::kernel::{Dims, Kernel, KernelError, KernelSpec, Product, ViewDims};
+use crate::kernel::{Dims, Kernel, KernelError, KernelSpec, PairBar, Product, ViewDims};
 use crate::params::{Layout, ParamInit, Transform};
 use crate::rng::Rng;
 use crate::views::{ViewSpec, Views};
@@ -250,15 +250,7 @@ impl Kernel for Opaque {
     fn value(&self, theta: &[f64], a: &[f64], b: &[f64]) -> f64 {
         self.0.value(theta, a, b)
     }
-    fn pullback(
-        &self,
-        theta: &[f64],
-        a: &[f64],
-        b: &[f64],
-        g: f64,
-        theta_bar: &mut [f64],
-        b_bar: Option<&mut [f64]>,
-    ) {
-        self.0.pullback(theta, a, b, g, theta_bar, b_bar);
+    fn pullback(&self, theta: &[f64], a: &[f64], b: &[f64], g: f64, bar: &mut PairBar) {
+        self.0.pullback(theta, a, b, g, bar);
     }
 }

@@ -66,6 +66,27 @@ impl Default for Optimizations {
 }
 
 /// The fast engine, with tiles in `T` (`f32` unless said otherwise). `Kuu` is always computed in `f64`.
+///
+/// ```
+/// # use convgp::{Model, ModelSpec, data::{Dataset, Images, Pixels, Targets}, rng::Rng};
+/// # let spec = ModelSpec::from_toml(r#"
+/// #     image = { height = 4, width = 4 }
+/// #     likelihood = { type = "gaussian" }
+/// #     [[components]]
+/// #     views = { type = "patches", patch = [2, 2] }
+/// #     kernel = { type = "rbf" }
+/// #     inducing = { count = 3 }
+/// # "#)?;
+/// # let images = Images::new(spec.image, Pixels::F64((0..96).map(|i| f64::from(i * i % 17) / 17.0).collect()))?;
+/// # let data = Dataset::new(images, Targets::real(vec![0.1, -0.4, 0.7, 0.2, 0.0, 0.3])?)?;
+/// # let (model, params) = Model::new(&spec, Some(data.images()), &mut Rng::new(1))?;
+/// use convgp::{cov::{Fused, Reference}, model::Predictor};
+///
+/// let fast = Predictor::new(&model, &Fused::<f64>::default(), &params)?.latents(data.images())?;
+/// let plain = Predictor::new(&model, &Reference, &params)?.latents(data.images())?;
+/// assert!(fast.var.iter().zip(&plain.var).all(|(a, b)| (a - b).abs() < 1e-9));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Fused<T: Lane = f32> {
     optimizations: Optimizations,

@@ -49,9 +49,7 @@ pub fn forward<T: Lane>(
     groups.enumerate().for_each(|(group, ((rows, s), out))| {
         let (first, count) = (group * ROWS, out.len() / m);
         s.views.resize(count * len, 0.0);
-        for (i, view) in s.views.chunks_exact_mut(len).enumerate() {
-            response.views().write(batch.image(first + i), view);
-        }
+        response.views().write_many(batch.pixels(first..first + count), &mut s.views);
         let views = &s.views;
         rows.fill(cols, count, |i| &views[i * len..(i + 1) * len]);
         s.block.resize(count * padded, T::default());
