@@ -5,9 +5,11 @@
 //! `(row * width + col) * channels + channel`, always.
 
 mod batch;
+mod id;
 mod pixels;
 
 pub use batch::{Batch, Minibatch};
+pub(crate) use id::{extend_id, image_id};
 pub use pixels::{PixelOwner, PixelScale, PixelView, Pixels};
 
 use schemars::JsonSchema;

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::component::ImageNorm;
 use crate::cov::{Cov, Engine, Need};
-use crate::data::{Batch, Images};
+use crate::data::{Batch, Images, image_id};
 use crate::likelihood::TargetUnits;
 use crate::linalg::{CholeskyScratch, Mat, norm_squared};
 use crate::model::Model;
@@ -13,17 +13,6 @@ use rayon::prelude::*;
 /// Images whose features are computed together; more where every batch has large inducing inputs to read.
 const BATCH: usize = 256;
 const STAGED_BATCH: usize = 1024;
-/// Ids know pixels to so many levels: those of bytes and finer, and too few for rounding in other units to show.
-const LEVELS: f64 = 16.0 * 255.0;
-/// Where ids begin.
-const ID: u64 = 0x243f_6a88_85a3_08d3;
-
-/// An id with one more number.
-pub(super) fn mix(id: u64, x: f64) -> u64 {
-    let id = (id.rotate_left(5) ^ x.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    id ^ (id >> 32)
-}
-
 /// Computes the features of images under a model with fixed kernels and inducing inputs.
 #[derive(Debug)]
 pub struct Features<'a, E: Engine> {
@@ -106,7 +95,7 @@ impl<'a, E: Engine> Features<'a, E> {
             .map(|(group, &n)| {
                 let (own, copies) = group.split_at_mut(len);
                 images.write_image(n, own);
-                let id = own.iter().fold(ID, |id, x| mix(id, (x * LEVELS).round()));
+                let id = image_id(own);
                 if let Some(augmentation) = &self.model.spec().augmentation {
                     augmentation.write(shape, own, id, copies);
                 }

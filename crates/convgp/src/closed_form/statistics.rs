@@ -1,9 +1,9 @@
 //! What the solution needs to know of the images: sums over them, and the features of some of them.
 
-use super::features::{Features, mix};
+use super::features::Features;
 use crate::Result;
 use crate::cov::Engine;
-use crate::data::{Dataset, Targets};
+use crate::data::{Dataset, Targets, extend_id};
 use crate::likelihood::TargetUnits;
 use crate::linalg::{Accumulate, Mat, MatRef, gemm, syrk_double, syrk_single};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ const CHUNK: usize = 2048;
 /// Columns of features left out to choose the noise, where there are more columns than inducing outputs: at most so many
 /// images, or columns of them and their copies.
 const LEFT_OUT: usize = 3000;
-const LEFT_OUT_COLUMNS: usize = 3000;
+const LEFT_OUT_COLUMNS: usize = 5000;
 
 /// Images left out where each has so many columns.
 pub(crate) fn most_left_out(width: usize) -> usize {
@@ -328,7 +328,7 @@ impl Sums {
 
 /// An id of an image with its targets.
 fn with_target(id: u64, y: &[f64]) -> u64 {
-    y.iter().fold(id, |id, y| mix(id, *y))
+    y.iter().fold(id, |id, y| extend_id(id, *y))
 }
 
 /// Targets of some images, `L x n`: `e_c - 1 / C` for labels.

@@ -1,12 +1,13 @@
 //! Initial inducing inputs and lengthscales.
 
+use super::Source;
 use super::spec::{InducingInit, InducingSpec};
 use crate::component::ComponentParts;
-use crate::data::{ImageShape, Images};
+use crate::data::{ImageShape, Images, image_id};
 use crate::error::{InitError, SpecError};
 use crate::linalg::{Accumulate, Mat, MatRef, gemm};
 use crate::rng::Rng;
-use crate::views::Views;
+use crate::views::{Augmentation, Views};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -50,14 +51,27 @@ pub(super) fn inducing_inputs(
     spec: &InducingSpec,
     name: &str,
     views: &[Arc<dyn Views>],
-    images: Option<&Images>,
+    source: Source<'_>,
     rng: &mut Rng,
 ) -> Result<Inducing> {
-    let source = || images.ok_or(Error::Init(InitError::NoImages));
+    let images = || source.images.ok_or(Error::Init(InitError::NoImages));
     match spec.init {
         InducingInit::Uniform => Ok(uniform(spec.count, views[0].as_ref(), rng)),
-        InducingInit::Views => distinct_views(spec.count, name, views, source()?, rng),
-        InducingInit::KMeans => k_means(spec.count, name, views, source()?, rng),
+        InducingInit::Views if is_of_images(views) => {
+            let (view, images) = (views[0].as_ref(), images()?);
+            let own = of_images(view, images, rng);
+            let copies = source.augmentation.map(|a| of_copies(view, images, a, rng));
+            let mut distinct = Distinct::new(spec.count);
+            for view in own.chain(copies.into_iter().flatten()) {
+                distinct.offer(&view);
+                if distinct.is_full() {
+                    break;
+                }
+            }
+            distinct.finish(name)
+        }
+        InducingInit::Views => distinct_views(spec.count, name, views, images()?, rng),
+        InducingInit::KMeans => k_means(spec.count, name, views, images()?, rng),
     }
 }
 
@@ -74,23 +88,92 @@ fn uniform(count: usize, views: &dyn Views, rng: &mut Rng) -> Inducing {
     z
 }
 
-/// The only view of each image there is, in random order, by blocks: for views that are dear to compute one by one.
-fn single_views<'a>(
-    views: &'a dyn Views,
+/// Whether the views are whole responses of images: dear to compute one by one, and few.
+fn is_of_images(views: &[Arc<dyn Views>]) -> bool {
+    views.len() == 1 && views[0].is_staged() && views[0].count() == 1
+}
+
+/// The only view of each image, in random order.
+fn of_images<'a>(
+    view: &'a dyn Views,
     images: &'a Images,
     rng: &mut Rng,
 ) -> impl Iterator<Item = Vec<f64>> + 'a {
-    let size = images.shape().len();
-    let order: Vec<Vec<usize>> =
-        rng.choose(images.count(), images.count()).chunks(BLOCK).map(<[_]>::to_vec).collect();
-    let block = move |block: Vec<usize>| {
-        let mut pixels = vec![0.0; block.len() * size];
-        pixels.chunks_exact_mut(size).zip(&block).for_each(|(image, n)| images.write_image(*n, image));
-        let mut out = vec![0.0; block.len() * views.len()];
-        views.write_many(&pixels, &mut out);
-        out.chunks_exact(views.len()).map(<[_]>::to_vec).collect::<Vec<_>>()
+    let order = rng.choose(images.count(), images.count());
+    in_blocks(view, images.shape(), order, |n, out| images.write_image(n, out))
+}
+
+/// The same of the copies of images.
+fn of_copies<'a>(
+    view: &'a dyn Views,
+    images: &'a Images,
+    augmentation: &'a Augmentation,
+    rng: &mut Rng,
+) -> impl Iterator<Item = Vec<f64>> + 'a {
+    let count = images.count() * augmentation.copies;
+    let write = |n: usize, out: &mut [f64]| {
+        let mut own = vec![0.0; out.len()];
+        images.write_image(n / augmentation.copies, &mut own);
+        augmentation.write_one(images.shape(), &own, image_id(&own), n % augmentation.copies, out);
     };
-    order.into_iter().flat_map(block)
+    in_blocks(view, images.shape(), rng.choose(count, count), write)
+}
+
+/// Views of images that are written by number, computed block by block.
+fn in_blocks<'a>(
+    view: &'a dyn Views,
+    shape: ImageShape,
+    order: Vec<usize>,
+    write: impl Fn(usize, &mut [f64]) + Sync + 'a,
+) -> impl Iterator<Item = Vec<f64>> + 'a {
+    let blocks: Vec<Vec<usize>> = order.chunks(BLOCK).map(<[_]>::to_vec).collect();
+    let block = move |block: Vec<usize>| {
+        let mut pixels = vec![0.0; block.len() * shape.len()];
+        pixels.par_chunks_exact_mut(shape.len()).zip(&block).for_each(|(image, n)| write(*n, image));
+        let mut out = vec![0.0; block.len() * view.len()];
+        view.write_many(&pixels, &mut out);
+        out.chunks_exact(view.len()).map(<[_]>::to_vec).collect::<Vec<_>>()
+    };
+    blocks.into_iter().flat_map(block)
+}
+
+/// Views that differ from one another.
+struct Distinct {
+    wanted: usize,
+    z: Inducing,
+    seen: HashSet<u64>,
+    found: usize,
+}
+
+impl Distinct {
+    fn new(wanted: usize) -> Self {
+        Self { wanted, z: Vec::new(), seen: HashSet::new(), found: 0 }
+    }
+
+    /// Takes a view if it is new and one is wanted; says whether.
+    fn offer(&mut self, view: &[f64]) -> bool {
+        let mut hash = DefaultHasher::new();
+        view.iter().for_each(|x| x.to_bits().hash(&mut hash));
+        let new = !self.is_full() && self.seen.insert(hash.finish());
+        if new {
+            self.z.extend_from_slice(view);
+            self.found += 1;
+        }
+        new
+    }
+
+    fn is_full(&self) -> bool {
+        self.found == self.wanted
+    }
+
+    fn finish(self, name: &str) -> Result<Inducing> {
+        let Self { wanted, z, found, .. } = self;
+        if found == wanted {
+            Ok(z)
+        } else {
+            Err(InitError::TooFewViews { component: name.into(), wanted, found }.into())
+        }
+    }
 }
 
 /// All views of one random image of one random response, without blank ones.
@@ -123,56 +206,32 @@ fn distinct_views(
     rng: &mut Rng,
 ) -> Result<Inducing> {
     let e = views[0].len();
-    let (mut z, mut seen) = (Vec::new(), HashSet::new());
-    let mut offer = |view: &[f64], z: &mut Vec<f64>| {
-        let mut hash = DefaultHasher::new();
-        view.iter().for_each(|x| x.to_bits().hash(&mut hash));
-        let new = z.len() / e < count && seen.insert(hash.finish());
-        if new {
-            z.extend_from_slice(view);
-        }
-        new
-    };
-    let staged = views[0].is_staged() && views.len() == 1 && views[0].count() == 1;
-    if staged {
-        for view in single_views(views[0].as_ref(), images, rng) {
-            offer(&view, &mut z);
-            if z.len() / e == count {
-                return Ok(z);
-            }
-        }
-    }
-    let mut idle = if staged { IDLE_DRAWS } else { 0 };
-    while idle < IDLE_DRAWS {
-        if z.len() / e == count {
-            return Ok(z);
-        }
+    let (mut distinct, mut idle) = (Distinct::new(count), 0);
+    while idle < IDLE_DRAWS && !distinct.is_full() {
         let (all, p) = random_views(views, images, rng);
         if p == 0 {
             idle += 1;
             continue;
         }
         let pick = rng.below(p);
-        idle = if offer(&all[pick * e..(pick + 1) * e], &mut z) { 0 } else { idle + 1 };
+        idle = if distinct.offer(&all[pick * e..(pick + 1) * e]) { 0 } else { idle + 1 };
     }
     // Distinct views are rare: look at every one there is before giving up.
     let mut image = vec![0.0; images.shape().len()];
     for views in views {
+        if distinct.is_full() {
+            break;
+        }
         let mut all = vec![0.0; views.count() * e];
         for n in 0..images.count() {
             images.write_image(n, &mut image);
             views.write(&image, &mut all);
             all.chunks_exact(e).for_each(|view| {
-                offer(view, &mut z);
+                distinct.offer(view);
             });
         }
     }
-    let found = z.len() / e;
-    if found == count {
-        Ok(z)
-    } else {
-        Err(InitError::TooFewViews { component: name.into(), wanted: count, found }.into())
-    }
+    distinct.finish(name)
 }
 
 /// Lloyd's algorithm on sampled views, started from distinct ones; empty clusters keep their centre.
@@ -246,7 +305,7 @@ pub(super) fn median_distance(views: &dyn Views, images: &Images, rng: &mut Rng)
         (count > 0).then(|| all[p..p + pixels].to_vec())
     };
     let sample: Vec<Vec<f64>> = match views.is_staged() && views.count() == 1 {
-        true => single_views(views, images, rng).take(MEDIAN_VIEWS).collect(),
+        true => of_images(views, images, rng).take(MEDIAN_VIEWS).collect(),
         false => (0..MEDIAN_VIEWS).filter_map(&mut draw).collect(),
     };
     let mut distances: Vec<f64> = (0..sample.len())

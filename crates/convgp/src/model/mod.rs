@@ -28,7 +28,7 @@ use crate::linalg::all_finite;
 use crate::params::{Layout, ParamError, Params, Slot};
 use crate::rng::Rng;
 use crate::variational::{Form, Variational};
-use crate::views::{Constant, GeometryError, ViewSpec, Views, Whitening};
+use crate::views::{Augmentation, Constant, GeometryError, ViewSpec, Views, Whitening};
 use std::sync::Arc;
 
 /// Structure of a model: what is connected to what. It never changes; the numbers are [`Params`], so that the bound is a
@@ -97,13 +97,13 @@ impl Model {
         if let Some(images) = images {
             check_shape(images.shape(), spec.image)?;
         }
+        let augmentation = spec.augmentation.as_ref();
+        let source = Source { image: spec.image, jitter: spec.jitter, images, augmentation, saved };
         let parts = spec
             .components
             .iter()
             .enumerate()
-            .map(|(i, c)| {
-                component_parts(c, &spec.component_name(i), spec.image, spec.jitter, images, saved, rng)
-            })
+            .map(|(i, c)| component_parts(c, &spec.component_name(i), source, rng))
             .collect::<Result<Vec<_>>>()?;
         let (model, params) = Self::from_parts(spec.clone(), parts, likelihood)?;
         Ok((Self { by_hand: None, ..model }, params))
@@ -243,29 +243,36 @@ pub(crate) const FIRST_STAGE: &str = ".first";
 /// Gives saved constants by name.
 type Saved<'a> = &'a dyn Fn(&str) -> Option<Vec<f64>>;
 
+/// What the parts of a model are made from: images of a shape, or what was saved.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    image: ImageShape,
+    jitter: Jitter,
+    images: Option<&'a Images>,
+    augmentation: Option<&'a Augmentation>,
+    saved: Option<Saved<'a>>,
+}
+
 fn component_parts(
     spec: &ComponentSpec,
     name: &str,
-    image: ImageShape,
-    jitter: Jitter,
-    images: Option<&Images>,
-    saved: Option<Saved<'_>>,
+    source: Source<'_>,
     rng: &mut Rng,
 ) -> Result<ComponentParts> {
+    let images = source.images;
     let views = match &spec.first_stage {
-        None => build_views(&spec.views, name, image, images, saved, rng)?,
+        None => build_views(&spec.views, name, source, rng)?,
         Some(first) => {
-            let first_name = format!("{name}{FIRST_STAGE}");
-            let first = FirstStage::new(first, &first_name, image, jitter, images, saved, rng)?;
-            let first = Arc::new(first);
+            let first = Arc::new(FirstStage::new(first, &format!("{name}{FIRST_STAGE}"), source, rng)?);
             let responses = images.map(|images| first.sample(images, rng)).transpose()?;
-            let views = build_views(&spec.views, name, first.shape(), responses.as_ref(), saved, rng)?;
+            let source = Source { image: first.shape(), images: responses.as_ref(), ..source };
+            let views = build_views(&spec.views, name, source, rng)?;
             let staged = |views| Arc::new(Staged { first: first.clone(), views }) as Arc<dyn Views>;
             views.into_iter().map(staged).collect()
         }
     };
     let kernel = build_kernel(spec, name, &views, images, rng)?;
-    let z = init::inducing_inputs(&spec.inducing, name, &views, images, rng)?;
+    let z = init::inducing_inputs(&spec.inducing, name, &views, source, rng)?;
     Ok(ComponentParts {
         name: name.into(),
         kernel,
@@ -283,14 +290,12 @@ fn component_parts(
 fn build_views(
     spec: &ViewSpec,
     name: &str,
-    image: ImageShape,
-    images: Option<&Images>,
-    saved: Option<Saved<'_>>,
+    source: Source<'_>,
     rng: &mut Rng,
 ) -> Result<Vec<Arc<dyn Views>>> {
     let mut set = 0;
-    let views = spec.build_with(image, &mut |views| {
-        let found = match (saved, images) {
+    let views = spec.build_with(source.image, &mut |views| {
+        let found = match (source.saved, source.images) {
             (Some(saved), _) => Whitening::saved(name, set, saved),
             (None, Some(images)) => Some(views.fit_whitening(images, rng)),
             (None, None) => None,

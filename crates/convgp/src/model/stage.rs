@@ -5,7 +5,7 @@
 //! kernel, `|a - b|^2 = k(x, x) - 2 k(x, y) + k(y, y)` as far as its inducing inputs tell, so a radial kernel on them is a
 //! kernel on images. Nothing of the first stage is learned: its kernel, inducing inputs and whitening are constants.
 
-use super::{ComponentSpec, FIRST_STAGE, Jitter, Saved, bound, component_parts, init};
+use super::{ComponentSpec, FIRST_STAGE, Source, bound, component_parts, init};
 use crate::Result;
 use crate::component::{Component, ImageNorm, Weights};
 use crate::cov::{Cov, Engine, Fused, Need};
@@ -40,19 +40,12 @@ pub struct FirstStage {
 
 impl FirstStage {
     /// Takes kernel, whitening and inducing inputs from images, or from what was saved.
-    pub(super) fn new(
-        spec: &ComponentSpec,
-        name: &str,
-        image: ImageShape,
-        jitter: Jitter,
-        images: Option<&Images>,
-        saved: Option<Saved<'_>>,
-        rng: &mut Rng,
-    ) -> Result<Self> {
+    pub(super) fn new(spec: &ComponentSpec, name: &str, source: Source<'_>, rng: &mut Rng) -> Result<Self> {
+        let Source { image, jitter, saved, .. } = source;
         if spec.weights != Weights::Ones || spec.white.is_some() || spec.image_norm == ImageNorm::Kff {
             return Err(SpecError::FirstStage { name: name.into() }.into());
         }
-        let parts = component_parts(spec, name, image, jitter, images, saved, rng)?;
+        let parts = component_parts(spec, name, source, rng)?;
         init::check_parts(&parts, image)?;
         let mut values = Vec::new();
         let component = Component::register(parts, &mut ParamLayout::default(), &mut values)?;
@@ -273,7 +266,7 @@ mod tests {
     use crate::data::{Dataset, Targets};
     use crate::fitted::FittedModel;
     use crate::inspect::Explainer;
-    use crate::model::{Model, ModelSpec, Predictor};
+    use crate::model::{Jitter, Model, ModelSpec, Predictor};
     use crate::params::Params;
     use crate::prepare::Preparation;
 
@@ -328,9 +321,9 @@ mod tests {
 
     fn first(data: &Dataset) -> FirstStage {
         let spec = spec(WHOLE).components[0].first_stage.clone().unwrap();
-        let shape = data.images().shape();
-        let jitter = Jitter::default();
-        FirstStage::new(&spec, "s", shape, jitter, Some(data.images()), None, &mut Rng::new(3)).unwrap()
+        let (image, images) = (data.images().shape(), Some(data.images()));
+        let source = Source { image, jitter: Jitter::default(), images, augmentation: None, saved: None };
+        FirstStage::new(&spec, "s", source, &mut Rng::new(3)).unwrap()
     }
 
     #[test]

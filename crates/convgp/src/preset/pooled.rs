@@ -14,9 +14,8 @@ use crate::train::{ExperimentSpec, TrainSpec};
 use crate::variational::Structure;
 use crate::views::{Augmentation, ChannelSpec, MapSet, Pair, PatchTransform, ViewSpec};
 
-/// Images on which candidates are compared, and inducing inputs of the models that are compared.
-const COMPARED: usize = 1000;
-const COMPARED_INDUCING: usize = 200;
+/// Images on which candidates are compared: a quarter of all, and at least and at most so many.
+const COMPARED: [usize; 2] = [500, 1000];
 /// Images are at least so high and wide.
 pub(super) const LEAST_SIDE: usize = 3;
 /// Below so many images fewer inducing inputs do.
@@ -33,22 +32,41 @@ const CONTRAST: f64 = 10.0 / (255.0 * 255.0);
 const LENGTHSCALES: [f64; 3] = [0.35, 0.5, 0.7];
 
 /// The same of responses, for a second stage.
-const SECOND_LENGTHSCALES: [f64; 2] = [1.0, 2.0];
-/// Inducing images of a second stage, at most.
-const SECOND_INDUCING: usize = 5000;
+const SECOND_LENGTHSCALES: [f64; 2] = [2.0, 1.0];
 
-/// Strengths of the maps that copies of training images are made with, and those maps at strength one; shifts are in
-/// pixels of an image 28 pixels wide.
-const STRENGTHS: [f64; 2] = [1.0, 2.0];
+/// Maps that copies of training images are made with; shifts are in pixels of an image 28 pixels wide.
 const MAPS: Augmentation =
-    Augmentation { copies: 0, rotation: 5.0, shift: 0.5, scaling: 0.04, shear: 0.06, mirror: false };
-/// An image has no more copies than this; images and their copies are no more than so many, and fewer in comparisons.
+    Augmentation { copies: 0, rotation: 10.0, shift: 1.0, scaling: 0.08, shear: 0.12, mirror: false };
+/// An image has no more copies than this.
 const MOST_COPIES: usize = 20;
-const MOST_WITH_COPIES: usize = 5000;
-const COMPARED_WITH_COPIES: usize = 2000;
 
-/// Standard errors of the gain in log predictive probability, image by image, that move a default.
-const STANDARD_ERRORS: f64 = 2.0;
+/// How large a model may be.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Inducing patches.
+    inducing: usize,
+    /// Images and their copies.
+    columns: usize,
+    /// Inducing images of a second stage, and fewer of them where there are copies.
+    second: usize,
+    second_with_copies: usize,
+}
+
+/// Most images with their copies, in the model itself.
+const MOST_WITH_COPIES: usize = 5000;
+/// Models that are compared.
+const COMPARED_SIZE: Size = Size { inducing: 200, columns: 2000, second: 1000, second_with_copies: 1000 };
+
+impl Size {
+    fn of(data: &Dataset, second: bool) -> Self {
+        let inducing = inducing(data, second);
+        Self { inducing, columns: MOST_WITH_COPIES, second: 5000, second_with_copies: 2000 }
+    }
+}
+
+/// Most defaults have good reasons. Whether copies of images are alike depends on what images are of.
+const SURE: f64 = 2.0;
+const EITHER: f64 = 0.0;
 
 /// What is decided by leave-one-out.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,8 +75,8 @@ struct Choice {
     contrast: bool,
     /// Whether images and their mirror images are alike.
     mirror: bool,
-    /// Strength of the maps of copies; none without copies.
-    copies: Option<f64>,
+    /// Whether there are copies of images under small maps.
+    copies: bool,
     /// Height and width of patches.
     patch: usize,
     /// Pixels from one patch to the next, the same in all comparisons.
@@ -72,6 +90,8 @@ struct Choice {
 /// One of the things decided: what may be instead, and in words.
 struct Question {
     aspect: Aspect,
+    /// Standard errors, image by image, that a gain in log predictive probability must exceed to move the default.
+    certainty: f64,
     instead: fn(Choice) -> Vec<Choice>,
     value: fn(Choice) -> String,
 }
@@ -79,16 +99,19 @@ struct Question {
 const QUESTIONS: [Question; 7] = [
     Question {
         aspect: Aspect::Contrast,
+        certainty: SURE,
         instead: |c| vec![Choice { contrast: !c.contrast, ..c }],
         value: |c| yes(c.contrast),
     },
     Question {
         aspect: Aspect::Mirror,
+        certainty: SURE,
         instead: |c| vec![Choice { mirror: true, ..c }],
         value: |c| yes(c.mirror),
     },
     Question {
         aspect: Aspect::Stages,
+        certainty: SURE,
         instead: |c| {
             let factors = SECOND_LENGTHSCALES.map(Some).into_iter().chain([None]);
             factors.map(|second| Choice { second, ..c }).collect()
@@ -100,23 +123,27 @@ const QUESTIONS: [Question; 7] = [
     },
     Question {
         aspect: Aspect::Patches,
+        certainty: SURE,
         instead: |c| [c.patch + 2, c.patch.saturating_sub(2)].map(|patch| Choice { patch, ..c }).to_vec(),
         value: |c| format!("{0}x{0}", c.patch),
     },
     Question {
         aspect: Aspect::Lengthscale,
+        certainty: SURE,
         instead: |c| LENGTHSCALES.map(|lengthscale| Choice { lengthscale, ..c }).to_vec(),
         value: |c| format!("{} times the median distance of patches", c.lengthscale),
     },
     Question {
         aspect: Aspect::Windows,
+        certainty: SURE,
         instead: |c| [c.grid + 1, c.grid - 1].map(|grid| Choice { grid, ..c }).to_vec(),
         value: |c| format!("{0}x{0}", c.grid),
     },
     Question {
         aspect: Aspect::Copies,
-        instead: |c| STRENGTHS.map(|strength| Choice { copies: Some(strength), ..c }).to_vec(),
-        value: |c| c.copies.map_or("none".into(), |s| format!("under maps of strength {s}")),
+        certainty: EITHER,
+        instead: |c| vec![Choice { copies: true, ..c }],
+        value: |c| if c.copies { "under small maps" } else { "none" }.into(),
     },
 ];
 
@@ -136,9 +163,18 @@ pub fn choose(data: &Dataset, mut decisions: Vec<Decision>) -> Result<ResolvedCo
     // Responses of drawings are alike or not as wholes; those of photographs add up.
     let second = grey.then_some(SECOND_LENGTHSCALES[0]);
     let (patch, apart) = geometry(shape, data.len());
-    let first =
-        Choice { contrast: !grey, mirror: false, copies: None, patch, apart, lengthscale: 0.5, grid, second };
-    let some = Rng::new(0).choose(data.len(), COMPARED.min(data.len()));
+    let first = Choice {
+        contrast: !grey,
+        mirror: false,
+        copies: false,
+        patch,
+        apart,
+        lengthscale: 0.5,
+        grid,
+        second,
+    };
+    let compared = (data.len() / 4).clamp(COMPARED[0], COMPARED[1]).min(data.len());
+    let some = Rng::new(0).choose(data.len(), compared);
     let some = data.select(&some)?;
     let mut best = compare(first, &some, 2 * data.len() <= MOST_WITH_COPIES, &mut decisions)?;
     if grey && data.len() >= MANY && best.second.is_none() {
@@ -148,7 +184,7 @@ pub fn choose(data: &Dataset, mut decisions: Vec<Decision>) -> Result<ResolvedCo
         let why = format!("{} training images", data.len());
         decisions.push(Decision::new(Aspect::Windows, format!("{0}x{0}", best.grid), why));
     }
-    let model = spec(best, data, inducing(data, best.second.is_some()), MOST_WITH_COPIES);
+    let model = spec(best, data, Size::of(data, best.second.is_some()));
     let experiment = ExperimentSpec { model, train: TrainSpec::default() };
     let image = format!("images are {}x{}", shape.height(), shape.width());
     decisions.push(Decision::new(Aspect::Stride, apart.to_string(), image));
@@ -178,7 +214,7 @@ fn compare(
     decisions: &mut Vec<Decision>,
 ) -> Result<Choice> {
     let mut best = (first, score(first, data)?);
-    for Question { aspect, instead, value } in QUESTIONS {
+    for Question { aspect, certainty, instead, value } in QUESTIONS {
         if aspect == Aspect::Copies && !room_for_copies {
             continue;
         }
@@ -188,13 +224,13 @@ fn compare(
             if !(LEAST_SIDE..=side).contains(&candidate.patch) {
                 continue;
             }
-            if spec(candidate, data, 1, 0) == spec(best.0, data, 1, 0) && candidate.copies == best.0.copies {
+            if spec(candidate, data, COMPARED_SIZE) == spec(best.0, data, COMPARED_SIZE) {
                 continue;
             }
             let found = score(candidate, data)?;
             // Differences within chance do not move a default.
             let (gain, error) = found.log_predictive.gain_over(&best.1.log_predictive);
-            if gain > STANDARD_ERRORS * error {
+            if gain > certainty * error {
                 best = (candidate, found);
             }
         }
@@ -206,7 +242,7 @@ fn compare(
 
 /// Leave-one-out figures of a small model.
 fn score(choice: Choice, data: &Dataset) -> Result<Summary> {
-    let spec = spec(choice, data, COMPARED_INDUCING, COMPARED_WITH_COPIES);
+    let spec = spec(choice, data, COMPARED_SIZE);
     let experiment = ExperimentSpec { model: spec, train: TrainSpec::default() };
     let mut chosen = ResolvedConfig {
         experiment,
@@ -244,23 +280,14 @@ fn geometry(shape: ImageShape, images: usize) -> (usize, usize) {
     ((size + 2 * (side / PLACES).saturating_sub(1)).min(side), apart)
 }
 
-/// Copies under maps of a strength, where there is room for so many images instead of one.
-fn copies(strength: f64, side: usize, room: usize) -> Option<Augmentation> {
+/// Copies, where there is room for so many images instead of one.
+fn copies(side: usize, room: usize) -> Option<Augmentation> {
     let copies = room.saturating_sub(1).min(MOST_COPIES);
-    let Augmentation { rotation, shift, scaling, shear, .. } = MAPS;
-    let stronger = Augmentation {
-        copies,
-        rotation: strength * rotation,
-        shift: strength * shift * side as f64 / 28.0,
-        scaling: strength * scaling,
-        shear: strength * shear,
-        mirror: false,
-    };
-    (copies > 0).then_some(stronger)
+    (copies > 0).then_some(Augmentation { copies, shift: MAPS.shift * side as f64 / 28.0, ..MAPS })
 }
 
-/// The model; images and their copies are `most` or fewer.
-fn spec(choice: Choice, data: &Dataset, inducing: usize, most: usize) -> ModelSpec {
+/// The model.
+fn spec(choice: Choice, data: &Dataset, size: Size) -> ModelSpec {
     let shape = data.images().shape();
     let side = shape.height().min(shape.width());
     let places = (side - choice.patch) / choice.apart + 1;
@@ -284,14 +311,16 @@ fn spec(choice: Choice, data: &Dataset, inducing: usize, most: usize) -> ModelSp
         name: Some("conv".into()),
         pooling: Some(Pooling { grid: [grid, grid] }),
         image_norm: ImageNorm::Nystrom,
-        ..ComponentSpec::new(views, kernel, InducingSpec { count: inducing, init: InducingInit::Views })
+        ..ComponentSpec::new(views, kernel, InducingSpec { count: size.inducing, init: InducingInit::Views })
     };
-    let mut outputs = inducing * grid * grid;
+    let augmentation = if choice.copies { copies(side, size.columns / data.len()) } else { None };
+    let columns = data.len() * (1 + augmentation.map_or(0, |a| a.copies));
+    let mut outputs = size.inducing * grid * grid;
     if let Some(factor) = choice.second {
         let views = ViewSpec::Image { orbit: Vec::new(), contrast: None };
         let mut kernel = KernelSpec::radial(Family::Rbf, 1.0, 1.0);
         kernel.set_lengthscale(Lengthscale::TimesMedian { median: factor });
-        outputs = data.len().min(SECOND_INDUCING);
+        outputs = columns.min(if augmentation.is_some() { size.second_with_copies } else { size.second });
         let inducing = InducingSpec { count: outputs, init: InducingInit::Views };
         let first_stage = Some(Box::new(ComponentSpec { name: None, ..conv }));
         conv = ComponentSpec {
@@ -300,8 +329,6 @@ fn spec(choice: Choice, data: &Dataset, inducing: usize, most: usize) -> ModelSp
             ..ComponentSpec::new(views, kernel, inducing)
         };
     }
-    let augmentation = choice.copies.and_then(|strength| copies(strength, side, most / data.len()));
-    let columns = data.len() * (1 + augmentation.map_or(0, |a| a.copies));
     ModelSpec {
         image: shape,
         likelihood: match data.targets() {

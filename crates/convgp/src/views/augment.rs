@@ -53,6 +53,15 @@ impl Augmentation {
         }
     }
 
+    /// Writes one of these copies.
+    pub fn write_one(&self, shape: ImageShape, image: &[f64], seed: u64, copy: usize, out: &mut [f64]) {
+        let mut rng = Rng::new(seed);
+        (0..copy).for_each(|i| {
+            self.draw(i, &mut rng);
+        });
+        warp(&self.draw(copy, &mut rng), shape, image, out);
+    }
+
     fn draw(&self, copy: usize, rng: &mut Rng) -> Affine {
         let mut normal = |sd: f64| sd * rng.normal();
         let map = Affine::rotation(normal(self.rotation))
@@ -106,7 +115,9 @@ mod tests {
         let all = Augmentation { rotation: 10.0, shift: 1.0, scaling: 0.1, shear: 0.1, ..NONE };
         all.write(shape, &image, 1, &mut out);
         assert!(out.iter().all(|x| (0.0..=11.0).contains(x)) && out[..12] != out[12..]);
-        let first = out.clone();
+        let (first, mut second) = (out.clone(), vec![0.0; 12]);
+        all.write_one(shape, &image, 1, 1, &mut second);
+        assert_eq!(second, first[12..]);
         all.write(shape, &image, 1, &mut out);
         assert_eq!(out, first, "the seed decides");
         warp(&Affine::moved(0.5, 0.0), shape, &image, &mut out[..12]);
