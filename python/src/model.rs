@@ -5,6 +5,7 @@ use crate::data::Data;
 use crate::failure::{Failure, Outcome};
 use crate::pool::run;
 use convgp::FittedModel;
+use convgp::closed_form::Statistics;
 use convgp::data::{Dataset, Images, PixelScale};
 use convgp::fitted::AnswerRule;
 use convgp::io::parameter_shape;
@@ -28,6 +29,8 @@ pub struct Model {
     pub saved: FittedModel,
     pub train: TrainSpec,
     pub reasons: Vec<String>,
+    /// What it was solved from, where that was kept.
+    pub statistics: Option<Statistics>,
 }
 
 #[pymethods]
@@ -77,7 +80,7 @@ impl Model {
             let class_names = dataset.class_names().to_vec();
             let saved = FittedModel::new(model, params, class_names, preparation)?;
             let reasons = chosen.decisions.iter().map(ToString::to_string).collect();
-            Ok(Self { saved, train: chosen.experiment.train, reasons })
+            Ok(Self { saved, train: chosen.experiment.train, reasons, statistics: None })
         })
     }
 
@@ -276,7 +279,7 @@ impl Model {
         let (model, params) = run(py, threads, || Ok(experiment.initial_parameters(&data.images)?))?;
         let preparation = Preparation { scaling: Scaling::as_stored(&data.images), ..Preparation::default() };
         let saved = FittedModel::new(model, params, Vec::new(), preparation)?;
-        Ok(Self { saved, train: experiment.train, reasons: Vec::new() })
+        Ok(Self { saved, train: experiment.train, reasons: Vec::new(), statistics: None })
     }
 
     /// Images on the scale of those it was trained on.
@@ -297,7 +300,7 @@ impl Model {
     }
 
     fn of(saved: FittedModel) -> Self {
-        Self { saved, train: TrainSpec::default(), reasons: Vec::new() }
+        Self { saved, train: TrainSpec::default(), reasons: Vec::new(), statistics: None }
     }
 }
 
