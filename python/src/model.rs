@@ -9,6 +9,7 @@ use convgp::closed_form::Statistics;
 use convgp::data::{Dataset, Images, PixelScale};
 use convgp::fitted::AnswerRule;
 use convgp::io::parameter_shape;
+use convgp::memory;
 use convgp::metrics::threshold_for_risk;
 use convgp::model::ModelSpec;
 use convgp::prepare::{Preparation, Scaling};
@@ -75,6 +76,7 @@ impl Model {
         chosen.experiment.train.check()?;
         write_out_defaults(&mut chosen.experiment);
         run(py, threads, || {
+            check_memory(&chosen.experiment, dataset.images())?;
             let (model, params) = chosen.build(&dataset)?;
             let preparation = Preparation { scaling, ..Preparation::default() };
             let class_names = dataset.class_names().to_vec();
@@ -276,7 +278,10 @@ impl Model {
         let mut experiment = parse_json(spec)?;
         experiment.train.seed = seed;
         write_out_defaults(&mut experiment);
-        let (model, params) = run(py, threads, || Ok(experiment.initial_parameters(&data.images)?))?;
+        let (model, params) = run(py, threads, || {
+            check_memory(&experiment, &data.images)?;
+            Ok(experiment.initial_parameters(&data.images)?)
+        })?;
         let preparation = Preparation { scaling: Scaling::as_stored(&data.images), ..Preparation::default() };
         let saved = FittedModel::new(model, params, Vec::new(), preparation)?;
         Ok(Self { saved, train: experiment.train, reasons: Vec::new(), statistics: None })
@@ -320,6 +325,12 @@ fn by_name(
     let in_steps = in_steps || recipe == Recipe::Paper;
     let name = name.or_else(|| preset::default_model(data, in_steps));
     Ok(convgp_paper::choose(name, recipe, data, time)?)
+}
+
+/// Refuses what would not fit in memory, before anything is built.
+fn check_memory(experiment: &ExperimentSpec, images: &Images) -> Outcome<()> {
+    let sets = [images];
+    Ok(memory::check(experiment, &sets, 0, memory::left_beside_others(&sets))?)
 }
 
 fn given(experiment: ExperimentSpec) -> ResolvedConfig {

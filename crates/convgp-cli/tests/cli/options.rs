@@ -46,6 +46,7 @@ fn what_does_not_fit_is_refused_with_settings_that_do() {
         let plan = desk.ok(&format!("plan sample {model} -m 20 --json"));
         assert!(lines(&plan.out)[0][speed].as_f64().unwrap() > 0.0);
     }
+    desk.fails("plan sample --model located -m 10000000 --memory 300M", 4, &["would fit (now 10000000)"]);
 }
 
 #[test]
