@@ -96,7 +96,9 @@ fn library(error: Error) -> PyErr {
     match error {
         Error::Numerical(e) => NumericalError::new_err(e.to_string()),
         Error::Memory(e) => PyMemoryError::new_err(format!("{e}. {}", advice(&e))),
-        Error::File(FileError::Access { path, source }) => access(&path, &source),
+        Error::File(FileError::Access { path, source } | FileError::Write { path, source }) => {
+            access(&path, &source)
+        }
         other => PyValueError::new_err(other.to_string()),
     }
 }

@@ -1,6 +1,6 @@
 //! `convgp plan`: memory and time of a training run, without starting it.
 
-use crate::args::data::{DataArgs, Geometry};
+use crate::args::data::{DataArgs, Geometry, parse_fraction};
 use crate::args::spec::SpecArgs;
 use crate::run::memory::{self, parse_size};
 use crate::run::spec::choose;
@@ -42,7 +42,7 @@ pub struct Plan {
     #[command(flatten)]
     geometry: Geometry,
     /// Fraction of the training images to hold out for validation.
-    #[arg(long, value_name = "FRACTION")]
+    #[arg(long, value_name = "FRACTION", value_parser = parse_fraction)]
     validation: Option<f64>,
     /// Memory limit, such as 4G (default: what is available).
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
