@@ -3,6 +3,17 @@
 use crate::common::{Desk, lines};
 
 #[test]
+fn training_images_are_warned_of() {
+    let desk = Desk::new();
+    desk.ok("train sample --model weighted -m 20 --steps 40 --batch 50 -q --name digits --no-report");
+    let calibrate = |options: &str| {
+        desk.ok(&format!("calibrate runs/0001-digits sample --risk 0.5 -o safe.safetensors {options}")).err
+    };
+    assert!(calibrate("--split train").contains("warning: sample: the model was trained on these images"));
+    assert_eq!(calibrate(""), "");
+}
+
+#[test]
 fn what_cannot_be_written_is_a_failure() {
     let desk = Desk::new();
     desk.ok("train sample --model weighted -m 20 --steps 40 --batch 50 -q --name digits --no-report");
