@@ -129,13 +129,13 @@ class ConvGP(BaseEstimator):
             X = np.asarray(X)
         if not isinstance(X, np.ndarray):
             return X, None
+        if X.ndim > 0 and len(X) == 0:
+            raise ValueError("X holds no images; at least one is needed")
         if not reset and not self._vectors and X.shape in (self.image_shape_, self.image_shape_[:2]) and len(X) > 1:
             if X.ndim == 3 or X.shape[1] != math.prod(self.image_shape_):
                 raise ValueError(f"X is one image of shape {X.shape}; give several, such as X[np.newaxis]")
         if X.ndim not in (3, 4):
             return X, None
-        if len(X) == 0:
-            raise ValueError("X holds no images; at least one is needed")
         if X.ndim == 4 and self._is_channels_first(X.shape[1:]):
             X = np.moveaxis(X, 1, -1)
         if X.ndim == 4 and X.shape[-1] == 3 and self._is_grey(X, reset):

@@ -75,8 +75,10 @@ def test_images(classifier, digits):
         classifier.predict(X.reshape(60, -1)[:, :80])
     with pytest.raises(ValueError, match="one image of shape"):
         classifier.predict(X[0])
-    with pytest.raises(ValueError, match="no images"):
-        classifier.predict(X[:0])
+    for empty in [X[:0], X.reshape(60, -1)[:0], []]:
+        for ask in [classifier.predict, lambda X: ConvGPClassifier().fit(X, y[:0])]:
+            with pytest.raises(ValueError, match="X holds no images"):
+                ask(empty)
     assert len(repr(classifier.explain(X[:1]))) < 500
     with pytest.raises(ValueError, match="NaN"):
         classifier.predict(np.full_like(X, np.nan))
