@@ -37,6 +37,9 @@ class ConvGPClassifier(ClassifierMixin, ConvGP):
         Steps between rows of ``history_``; a twentieth of the run if ``None``.
     warm_start : bool
         Whether ``fit`` goes on from the parameters there are.
+    keep_statistics : bool
+        Whether a closed-form model keeps what it was solved from, so that ``partial_fit`` can add images and ``remove_images`` remove
+        some; pickles hold it, model files do not.
     random_state : int, numpy generator or None
         Seed of initial parameters and minibatches; a whole number gives the same model as the command line's ``--seed``.
     n_jobs : int or None
@@ -59,7 +62,7 @@ class ConvGPClassifier(ClassifierMixin, ConvGP):
     n_iter_ : int
         Steps taken.
     component_shares_ : dict
-        Every component's fraction of the prior and of the explained variance, over the first 200 training images.
+        Every component's fraction of the prior and of the explained variance, over the first 200 images of the last ``fit`` or ``partial_fit``.
 
     Examples
     --------
@@ -98,27 +101,37 @@ class ConvGPClassifier(ClassifierMixin, ConvGP):
         return {"type": "probit"} if classes == 2 else {"type": "softmax", "classes": classes}
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, n_total: int | None = None) -> ConvGPClassifier:
-        """One step for every ``batch_size`` of these images: training on a stream.
+        """Adds images. The first call fits, and later ones add images to a closed-form model exactly: it becomes the one that a fit to all of
+        them gives, with the kernels and inducing inputs of the first call. After ``fit`` that needs ``keep_statistics=True``. A model
+        that is trained in steps takes one step for every ``batch_size`` of these images: training on a stream.
 
         Parameters
         ----------
         X, y : arrays
-            A minibatch, as for ``fit``. Inducing inputs and lengthscales are taken from the first.
+            Images, as for ``fit``. Inducing inputs, lengthscales and the scale of pixels are taken from the first.
         classes : array, optional
-            All classes there will be; needed at the first call.
+            All classes there will be, at the first call; those of ``y`` if ``None``, for closed-form models only.
         n_total : int, optional
-            Images the stream will have, which weighs data against prior; those seen so far if ``None``.
+            For training in steps: images the stream will have, which weighs data against prior; those seen so far if ``None``.
         """
         first = not self.__sklearn_is_fitted__()
         X, y = self._training_rows(X, y, reset=first)
         if first:
-            if classes is None:
-                raise ValueError("classes must be given at the first call of partial_fit")
             check_classification_targets(y)
-            self.classes_ = np.unique(classes)
+            self.classes_ = np.unique(y if classes is None else classes)
+            if len(self.classes_) < 2:
+                raise ValueError(
+                    f"there is one class, {self.classes_.tolist()[0]!r}; give all classes there will be as classes= at the first call"
+                )
         elif classes is not None and not np.array_equal(np.unique(classes), np.sort(self.classes_)):
             raise ValueError(f"classes are {list(classes)}; those of the first call were {self.classes_.tolist()}")
-        self._partial_fit(X, y, n_total)
+        strange = y[~np.isin(y, self.classes_)]
+        if len(strange) > 0:
+            raise ValueError(
+                f"y has the class {strange.tolist()[0]!r}; the classes are {self.classes_.tolist()}, and all that will come must be "
+                "given as classes= at the first call of partial_fit"
+            )
+        self._partial_fit(X, y, self._with_targets(X, y), n_total, not first or classes is not None)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -87,11 +87,12 @@ class Model:
         What every view of every image contributes to the latent means: for every image a list of dictionaries, one per
         component and response.
         """
-    def fit(self, /, data: Data, held_out: Data | None = None, *, steps: int | None = None, seconds: float | None = None, evaluate_every: int | None = None, threads: int | None = None, on_row: Any | None = None, on_tick: Any | None = None) -> None:
+    def fit(self, /, data: Data, held_out: Data | None = None, *, steps: int | None = None, seconds: float | None = None, evaluate_every: int | None = None, keep_statistics: bool = False, threads: int | None = None, on_row: Any | None = None, on_tick: Any | None = None) -> None:
         """
         Trains for `steps` or `seconds` (or as long as its own settings say); models for the closed-form solver are solved. `on_row` is
         called with a dictionary after every evaluation, `on_tick` with steps taken, steps planned and the bound many times a second; training
         ends when either returns true. What they raise, and Ctrl-C, ends it too: the model is then the one of the last step.
+        With `keep_statistics`, a model that is solved can be updated.
         """
     @property
     def form(self, /) -> str:
@@ -110,9 +111,19 @@ class Model:
         The same, and the bound's derivatives in every parameter by name. In natural form those of q are left out.
         """
     @property
+    def has_statistics(self, /) -> bool:
+        """
+        Whether it can be updated.
+        """
+    @property
     def image_shape(self, /) -> tuple[int, int, int]:
         """
         Height, width and channels of its images.
+        """
+    @property
+    def is_closed_form(self, /) -> bool:
+        """
+        Whether it is solved in closed form rather than trained in steps.
         """
     def is_trainable(self, /, name: str) -> bool:
         """
@@ -174,6 +185,10 @@ class Model:
         """
         Replaces a parameter's numbers.
         """
+    def set_statistics(self, /, bytes: bytes) -> None:
+        """
+        Takes statistics back from such bytes.
+        """
     def set_train(self, /, settings: str) -> None:
         """
         Replaces the settings of its training, given as JSON.
@@ -191,9 +206,17 @@ class Model:
         """
         Its structure and its training, as JSON.
         """
+    def statistics_to_bytes(self, /) -> bytes | None:
+        """
+        The bytes of a statistics file.
+        """
     def to_bytes(self, /) -> bytes:
         """
         The bytes of a model file.
+        """
+    def update(self, /, data: Data, *, remove: bool = False, threads: int | None = None) -> bool:
+        """
+        Adds images, or removes them; after an error nothing has changed. Returns whether an answer rule was lost.
         """
     @property
     def values(self, /) -> Incomplete:

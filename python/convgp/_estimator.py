@@ -101,6 +101,7 @@ class ConvGP(BaseEstimator):
         steps: int | None = None,
         evaluate_every: int | None = None,
         warm_start: bool = False,
+        keep_statistics: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int | bool = 0,
@@ -115,6 +116,7 @@ class ConvGP(BaseEstimator):
         self.steps = steps
         self.evaluate_every = evaluate_every
         self.warm_start = warm_start
+        self.keep_statistics = keep_statistics
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -127,13 +129,13 @@ class ConvGP(BaseEstimator):
             X = np.asarray(X)
         if not isinstance(X, np.ndarray):
             return X, None
+        if X.ndim > 0 and len(X) == 0:
+            raise ValueError("X holds no images; at least one is needed")
         if not reset and not self._vectors and X.shape in (self.image_shape_, self.image_shape_[:2]) and len(X) > 1:
             if X.ndim == 3 or X.shape[1] != math.prod(self.image_shape_):
                 raise ValueError(f"X is one image of shape {X.shape}; give several, such as X[np.newaxis]")
         if X.ndim not in (3, 4):
             return X, None
-        if len(X) == 0:
-            raise ValueError("X holds no images; at least one is needed")
         if X.ndim == 4 and self._is_channels_first(X.shape[1:]):
             X = np.moveaxis(X, 1, -1)
         if X.ndim == 4 and X.shape[-1] == 3 and self._is_grey(X, reset):
@@ -292,18 +294,29 @@ class ConvGP(BaseEstimator):
             data = self._on_scale(self._with_targets(X, y))
         else:
             data = self._first_data(X, y)
-            self._native = self._create(data, time)
-            self.history_, self.n_iter_ = History(), 0
+            self._begin(self._create(data, time))
         held_out = None if eval_set is None else self._judged_data(*eval_set)
         self._stepper = None
-        self._train(data, held_out, callbacks, time, self._plan(X))
+        self._train(data, held_out, callbacks, time, self._plan(X), self.keep_statistics)
         return self
 
     def _first_data(self, X: np.ndarray, y: np.ndarray) -> _convgp.Data:
         """The same as ``_with_targets`` for data that say what targets there are."""
         raise NotImplementedError
 
-    def _train(self, data: Any, held_out: Any, callbacks: Any, time: float | None, steps: int | None) -> None:
+    def _begin(self, native: _convgp.Model) -> None:
+        """From now on it is about this model, which is not trained yet."""
+        if self.keep_statistics and not native.is_closed_form:
+            raise ValueError(
+                "keep_statistics is True, but this model is trained in steps and has no statistics; "
+                "leave out steps and batch_size, or choose a closed-form model such as 'pooled'"
+            )
+        self._native, self._stepper = native, None
+        self.history_, self.n_iter_ = History(), 0
+
+    def _train(
+        self, data: Any, held_out: Any, callbacks: Any, time: float | None, steps: int | None, keep: bool
+    ) -> None:
         calls = [callbacks] if callable(callbacks) else list(callbacks or ())
         shown = progress(self.verbose)
         shown.say(f"data: {self._native.pixel_scale}")
@@ -327,6 +340,7 @@ class ConvGP(BaseEstimator):
                 steps=steps,
                 seconds=time,
                 evaluate_every=self.evaluate_every,
+                keep_statistics=keep,
                 threads=threads(self.n_jobs),
                 on_row=on_row,
                 on_tick=on_tick,
@@ -349,12 +363,25 @@ class ConvGP(BaseEstimator):
             row["explained"] += explained
         return shares
 
-    def _partial_fit(self, X: np.ndarray, y: np.ndarray, n_total: int | None) -> None:
-        """One step per slice of ``batch_size`` images."""
-        if not self.__sklearn_is_fitted__():
-            data = self._with_targets(X, y)
-            self._native = self._create(data, None)
-            self.history_, self.n_iter_ = History(), 0
+    def _partial_fit(
+        self, X: np.ndarray, y: np.ndarray, data: _convgp.Data, n_total: int | None, declared: bool = True
+    ) -> None:
+        """A closed-form model takes the images in; another takes one step per slice of ``batch_size`` images."""
+        first = not self.__sklearn_is_fitted__()
+        native = self._create(data, None) if first else self._native
+        if native.is_closed_form and n_total is not None:
+            raise ValueError("n_total is for models that are trained in steps; a closed-form model counts its images")
+        if not (declared or native.is_closed_form):
+            raise ValueError("classes must be given at the first call of partial_fit")
+        if first:
+            self._begin(native)
+        if native.is_closed_form:
+            if first:
+                self._train(data, None, None, None, None, True)
+            else:
+                self._change(data, remove=False)
+                self._note(data)
+            return
         if getattr(self, "_stepper", None) is None:
             self._stepper = _convgp.Stepper(self._native)
             self._seen = 0
@@ -366,6 +393,32 @@ class ConvGP(BaseEstimator):
             bound, expectation, kl = self._stepper.step(self._native, part, count, threads=threads(self.n_jobs))
             self.n_iter_ += 1
             self.elbo_ = bound
+
+    def _change(self, data: _convgp.Data, *, remove: bool) -> None:
+        """Adds images to a closed-form model, or removes them."""
+        if not self._native.has_statistics:
+            raise ValueError(
+                "the statistics of the training images were not kept, so images can be neither added nor removed; "
+                "fit with keep_statistics=True, or begin with partial_fit"
+            )
+        if self._native.update(self._on_scale(data), remove=remove, threads=threads(self.n_jobs)):
+            warnings.warn("the answer rule was set for the old model and is gone; call calibrate again", stacklevel=4)
+
+    def remove_images(self, X: Any, y: Any) -> Any:
+        """Takes images out of a closed-form model: it becomes the one that a fit to the other images gives, with the same kernels and
+        inducing inputs. It needs ``keep_statistics=True`` at ``fit``, or a start by ``partial_fit``.
+
+        Parameters
+        ----------
+        X, y : arrays
+            Images and targets, all of which were trained on; otherwise nothing is changed.
+        """
+        self._check_fitted()
+        X, y = self._training_rows(X, y, reset=False)
+        if not self._native.is_closed_form:
+            raise ValueError("the model was trained in steps; only closed-form models can be updated")
+        self._change(self._with_targets(X, y), remove=True)
+        return self
 
     # Looking in.
 
@@ -499,12 +552,15 @@ class ConvGP(BaseEstimator):
             state["_native"] = state["_native"].to_bytes()
             # The file does not say how training goes on.
             state["_settings"] = json.dumps(self.spec_["train"])
+            state["_statistics"] = self._native.statistics_to_bytes()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        settings = state.pop("_settings", None)
+        settings, statistics = state.pop("_settings", None), state.pop("_statistics", None)
         if state.get("_native") is not None:
             state["_native"] = _convgp.Model.from_bytes(state["_native"])
             state["_native"].set_train(settings)
+            if statistics is not None:
+                state["_native"].set_statistics(statistics)
         super().__setstate__(state)

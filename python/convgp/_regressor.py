@@ -32,9 +32,12 @@ class ConvGPRegressor(RegressorMixin, ConvGP):
         return {"type": "gaussian", "units": units} if units else {"type": "gaussian"}
 
     def partial_fit(self, X: Any, y: Any, *, n_total: int | None = None) -> ConvGPRegressor:
-        """One step for every ``batch_size`` of these images: see :meth:`ConvGPClassifier.partial_fit`."""
-        X, y = self._training_rows(X, y, reset=not self.__sklearn_is_fitted__())
-        self._partial_fit(X, y, n_total)
+        """Adds images, or takes steps on a stream of them: see :meth:`ConvGPClassifier.partial_fit`. Targets are standardised by those of the
+        first call.
+        """
+        first = not self.__sklearn_is_fitted__()
+        X, y = self._training_rows(X, y, reset=first)
+        self._partial_fit(X, y, self._first_data(X, y) if first else self._with_targets(X, y), n_total)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

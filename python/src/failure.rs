@@ -3,9 +3,10 @@
 use convgp::Error;
 use convgp::data::DataError;
 use convgp::io::FileError;
+use convgp::memory::{MemoryError, Remedy};
 use convgp::metrics::MetricsError;
 use convgp_report::ReportError;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 use std::any::Any;
@@ -94,8 +95,23 @@ impl From<Failure> for PyErr {
 fn library(error: Error) -> PyErr {
     match error {
         Error::Numerical(e) => NumericalError::new_err(e.to_string()),
-        Error::File(FileError::Access { path, source }) => access(&path, &source),
+        Error::Memory(e) => PyMemoryError::new_err(format!("{e}. {}", advice(&e))),
+        Error::File(FileError::Access { path, source } | FileError::Write { path, source }) => {
+            access(&path, &source)
+        }
         other => PyValueError::new_err(other.to_string()),
+    }
+}
+
+/// What would fit, in the words of the estimators.
+fn advice(error: &MemoryError) -> String {
+    match error.remedy {
+        Remedy::Inducing { fits, now } => {
+            format!(
+                "inducing={fits} would fit (now {now}); a smaller batch_size helps where covariances dominate"
+            )
+        }
+        Remedy::SmallerData => "No number of inducing inputs would fit: use fewer or smaller images".into(),
     }
 }
 

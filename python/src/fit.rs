@@ -5,7 +5,7 @@ use crate::data::Data;
 use crate::failure::{Failure, Outcome};
 use crate::model::{Model, duration};
 use crate::pool::run_interruptible;
-use convgp::closed_form::Options;
+use convgp::closed_form::{Options, Precision};
 use convgp::cov::Fused;
 use convgp::likelihood::Temperature;
 use convgp::metrics::Metrics;
@@ -21,7 +21,9 @@ impl Model {
     /// Trains for `steps` or `seconds` (or as long as its own settings say); models for the closed-form solver are solved. `on_row` is
     /// called with a dictionary after every evaluation, `on_tick` with steps taken, steps planned and the bound many times a second; training
     /// ends when either returns true. What they raise, and Ctrl-C, ends it too: the model is then the one of the last step.
-    #[pyo3(signature = (data, held_out=None, *, steps=None, seconds=None, evaluate_every=None, threads=None, on_row=None, on_tick=None))]
+    /// With `keep_statistics`, a model that is solved can be updated.
+    #[pyo3(signature = (data, held_out=None, *, steps=None, seconds=None, evaluate_every=None, keep_statistics=false, threads=None,
+                        on_row=None, on_tick=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments
     fn fit(
         &mut self,
@@ -31,6 +33,7 @@ impl Model {
         steps: Option<u64>,
         seconds: Option<f64>,
         evaluate_every: Option<u64>,
+        keep_statistics: bool,
         threads: Option<usize>,
         on_row: Option<&Bound<'_, PyAny>>,
         on_tick: Option<&Bound<'_, PyAny>>,
@@ -45,8 +48,11 @@ impl Model {
         let (model, params) = (&*self.saved.model, self.saved.params.clone());
         let (engine, interrupt) = (Fused::<f32>::default(), AtomicBool::new(false));
         let mut solver: Box<dyn Solver + '_> = if model.is_closed_form() {
-            let options = Options::default();
-            Box::new(ClosedForm::new(model, &engine, &dataset, options, params, |_, _| {}))
+            // Images are added to and removed from sums in double precision without a trace.
+            let precision = if keep_statistics { Precision::Double } else { Precision::Single };
+            let options = Options { precision, ..Options::default() };
+            let solver = ClosedForm::new(model, &engine, &dataset, options, params, |_, _| {});
+            Box::new(solver.keeping_statistics(keep_statistics))
         } else {
             Box::new(Stochastic::new(Trainer::new(model, &engine, &dataset, &self.train, params)?))
         };
@@ -61,6 +67,7 @@ impl Model {
         let mut callbacks = Callbacks { py, threads, interrupt: &interrupt, on_row, on_tick };
         let ended = train::run(&problem, solver.as_mut(), &options, &mut callbacks);
         // Parameters after an error are those of the last step that was taken: good, because bad ones are rolled back.
+        self.statistics = solver.take_statistics();
         let mut params = solver.into_params();
         model.set_form(Form::Covariance, &mut params)?;
         self.saved.params = params;

@@ -3,7 +3,7 @@
 //! | module | what crosses |
 //! |---|---|
 //! | `data` | arrays, used where they lie, with their targets |
-//! | `model`, `fit`, `predict`, `look` | a model: made, trained, asked, looked into |
+//! | `model`, `fit`, `update`, `predict`, `look` | a model: made, trained, changed, asked, looked into |
 //! | `read` | data from files and generators |
 //! | `research` | the bound, gradients, covariances and single steps |
 //! | `report` | figures and the page |
@@ -22,6 +22,7 @@ mod predict;
 mod read;
 mod report;
 mod research;
+mod update;
 
 use pyo3::prelude::*;
 

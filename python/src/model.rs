@@ -5,9 +5,11 @@ use crate::data::Data;
 use crate::failure::{Failure, Outcome};
 use crate::pool::run;
 use convgp::FittedModel;
+use convgp::closed_form::Statistics;
 use convgp::data::{Dataset, Images, PixelScale};
 use convgp::fitted::AnswerRule;
 use convgp::io::parameter_shape;
+use convgp::memory;
 use convgp::metrics::threshold_for_risk;
 use convgp::model::ModelSpec;
 use convgp::prepare::{Preparation, Scaling};
@@ -28,6 +30,8 @@ pub struct Model {
     pub saved: FittedModel,
     pub train: TrainSpec,
     pub reasons: Vec<String>,
+    /// What it was solved from, where that was kept.
+    pub statistics: Option<Statistics>,
 }
 
 #[pymethods]
@@ -72,12 +76,13 @@ impl Model {
         chosen.experiment.train.check()?;
         write_out_defaults(&mut chosen.experiment);
         run(py, threads, || {
+            check_memory(&chosen.experiment, dataset.images())?;
             let (model, params) = chosen.build(&dataset)?;
             let preparation = Preparation { scaling, ..Preparation::default() };
             let class_names = dataset.class_names().to_vec();
             let saved = FittedModel::new(model, params, class_names, preparation)?;
             let reasons = chosen.decisions.iter().map(ToString::to_string).collect();
-            Ok(Self { saved, train: chosen.experiment.train, reasons })
+            Ok(Self { saved, train: chosen.experiment.train, reasons, statistics: None })
         })
     }
 
@@ -273,10 +278,13 @@ impl Model {
         let mut experiment = parse_json(spec)?;
         experiment.train.seed = seed;
         write_out_defaults(&mut experiment);
-        let (model, params) = run(py, threads, || Ok(experiment.initial_parameters(&data.images)?))?;
+        let (model, params) = run(py, threads, || {
+            check_memory(&experiment, &data.images)?;
+            Ok(experiment.initial_parameters(&data.images)?)
+        })?;
         let preparation = Preparation { scaling: Scaling::as_stored(&data.images), ..Preparation::default() };
         let saved = FittedModel::new(model, params, Vec::new(), preparation)?;
-        Ok(Self { saved, train: experiment.train, reasons: Vec::new() })
+        Ok(Self { saved, train: experiment.train, reasons: Vec::new(), statistics: None })
     }
 
     /// Images on the scale of those it was trained on.
@@ -297,7 +305,7 @@ impl Model {
     }
 
     fn of(saved: FittedModel) -> Self {
-        Self { saved, train: TrainSpec::default(), reasons: Vec::new() }
+        Self { saved, train: TrainSpec::default(), reasons: Vec::new(), statistics: None }
     }
 }
 
@@ -317,6 +325,12 @@ fn by_name(
     let in_steps = in_steps || recipe == Recipe::Paper;
     let name = name.or_else(|| preset::default_model(data, in_steps));
     Ok(convgp_paper::choose(name, recipe, data, time)?)
+}
+
+/// Refuses what would not fit in memory, before anything is built.
+fn check_memory(experiment: &ExperimentSpec, images: &Images) -> Outcome<()> {
+    let sets = [images];
+    Ok(memory::check(experiment, &sets, 0, memory::left_beside_others(&sets))?)
 }
 
 fn given(experiment: ExperimentSpec) -> ResolvedConfig {

@@ -28,7 +28,7 @@ from convgp import ConvGPClassifier, ConvGPRegressor, core
         ({"random_state": "x"}, "random_state"),
         ({"image_shape": (9, 8)}, "9, 8.*|shape"),
         ({"image_shape": 9}, "height, width"),
-        ({"inducing": 100_000}, "distinct views"),
+        ({"inducing": 4_000}, "distinct views"),
         ({"patch": 12}, "12"),
         ({"batch_size": 0}, "batch_size"),
         ({"steps": -1}, "steps is -1"),
@@ -39,6 +39,16 @@ from convgp import ConvGPClassifier, ConvGPRegressor, core
 def test_settings(digits, settings, words):
     with pytest.raises(ValueError, match=words):
         ConvGPClassifier(**{"model": "weighted", "steps": 2, "random_state": 0, **settings}).fit(*digits)
+
+
+def test_what_does_not_fit_in_memory_is_planned_and_refused(digits):
+    for settings in [{"inducing": 10_000_000}, {"model": "rbf", "inducing": 10_000_000, "steps": 1}]:
+        words = r"training would take about .* \(images .*, posterior .*\), more than .*\. inducing=\d+ would fit \(now 10000000\)"
+        with pytest.raises(MemoryError, match=words):
+            ConvGPClassifier(**{"model": "pooled", "random_state": 0, **settings}).fit(*digits)
+    spec = core.ModelSpec((9, 9), core.Gaussian(), [core.Component(core.Image(), core.RBF(), inducing=10_000_000)])
+    with pytest.raises(MemoryError, match="would fit"):
+        core.Model(spec, digits[0])
 
 
 def test_files(tmp_path, digits):
@@ -65,8 +75,10 @@ def test_images(classifier, digits):
         classifier.predict(X.reshape(60, -1)[:, :80])
     with pytest.raises(ValueError, match="one image of shape"):
         classifier.predict(X[0])
-    with pytest.raises(ValueError, match="no images"):
-        classifier.predict(X[:0])
+    for empty in [X[:0], X.reshape(60, -1)[:0], []]:
+        for ask in [classifier.predict, lambda X: ConvGPClassifier().fit(X, y[:0])]:
+            with pytest.raises(ValueError, match="X holds no images"):
+                ask(empty)
     assert len(repr(classifier.explain(X[:1]))) < 500
     with pytest.raises(ValueError, match="NaN"):
         classifier.predict(np.full_like(X, np.nan))

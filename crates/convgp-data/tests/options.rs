@@ -350,6 +350,24 @@ fn images_alone(from: &std::path::Path, to: &std::path::Path) {
 }
 
 #[test]
+fn errors_name_the_archive_and_the_member() {
+    let dir = tempfile::tempdir().unwrap();
+    let (train, test) = sample::mnist();
+    let mut mixed = zip::ZipWriter::new(std::fs::File::create(dir.path().join("mixed.npz")).unwrap());
+    for (name, data) in [("x_train", &train), ("y_train", &test)] {
+        let one = dir.path().join(format!("{name}.npz"));
+        write::npz(&one, &[(SplitKind::Train, data)]).unwrap();
+        let mut archive = zip::ZipArchive::new(std::fs::File::open(&one).unwrap()).unwrap();
+        let entry = format!("{name}.npy");
+        mixed.start_file(&entry, zip::write::SimpleFileOptions::default()).unwrap();
+        std::io::copy(&mut archive.by_name(&entry).unwrap(), &mut mixed).unwrap();
+    }
+    mixed.finish().unwrap();
+    let error = open(dir.path().join("mixed.npz"), &OpenOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("mixed.npz: x_train") && error.contains("mixed.npz: y_train"), "{error}");
+}
+
+#[test]
 fn images_without_labels_are_read_where_that_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let (train, _) = sample::mnist();

@@ -6,6 +6,7 @@ use crate::inspect::InspectError;
 use crate::io::FileError;
 use crate::kernel::KernelError;
 use crate::likelihood::LikelihoodError;
+use crate::memory::MemoryError;
 use crate::metrics::MetricsError;
 use crate::params::ParamError;
 use crate::preset::PresetError;
@@ -35,6 +36,8 @@ pub enum Error {
     Spec(#[from] SpecError),
     #[error(transparent)]
     Statistics(#[from] StatisticsError),
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     #[error(transparent)]
     Metrics(#[from] MetricsError),
     #[error(transparent)]

@@ -36,6 +36,8 @@ const KEY: &str = "convgp";
 pub enum FileError {
     #[error("{}: {source}", path.display())]
     Access { path: PathBuf, source: std::io::Error },
+    #[error("{}: cannot be written: {source}", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
     #[error("{}: not a readable model or checkpoint: {what}", path.display())]
     Format { path: PathBuf, what: String },
     #[error("{}: format version {found}; this program reads up to {FORMAT_VERSION}", path.display())]
@@ -172,7 +174,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// Replaces a file by way of a temporary neighbour: fill, flush to disk, rename, flush the directory.
 fn replace_file(path: &Path, fill: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
-    let name = path.file_name().ok_or_else(|| access(path, std::io::ErrorKind::InvalidFilename.into()))?;
+    let name = path.file_name().ok_or_else(|| unwritten(path, std::io::ErrorKind::InvalidFilename.into()))?;
     let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temporary = directory.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
     let flush = || File::options().write(true).open(&temporary)?.sync_all();
@@ -180,7 +182,7 @@ fn replace_file(path: &Path, fill: impl FnOnce(&Path) -> std::io::Result<()>) ->
     if let Err(e) = written {
         // Best effort: the error that matters is the first one.
         let _ = fs::remove_file(&temporary);
-        return Err(access(path, e));
+        return Err(unwritten(path, e));
     }
     // Not every system can open a directory; the rename itself has happened.
     if let Ok(directory) = File::open(directory) {
@@ -191,6 +193,10 @@ fn replace_file(path: &Path, fill: impl FnOnce(&Path) -> std::io::Result<()>) ->
 
 fn access(path: &Path, source: std::io::Error) -> Error {
     FileError::Access { path: path.into(), source }.into()
+}
+
+fn unwritten(path: &Path, source: std::io::Error) -> Error {
+    FileError::Write { path: path.into(), source }.into()
 }
 
 fn format_error(path: &Path, what: impl ToString) -> Error {
@@ -346,6 +352,6 @@ mod tests {
             Err(Error::File(FileError::Access { .. }))
         ));
         let nowhere = dir.path().join("no/such/place");
-        assert!(model.save(&nowhere).is_err());
+        assert!(matches!(model.save(&nowhere), Err(Error::File(FileError::Write { .. }))));
     }
 }

@@ -21,6 +21,7 @@
 //! | [`exact`], [`objective`], [`collapsed`] | exact inference for Gaussian noise; what is maximised; the collapsed bound |
 //! | [`optim`], [`train`] | Adam, schedules, L-BFGS; solvers and the training loop |
 //! | [`preset`] | models by name, fitted to data |
+//! | [`memory`] | what training will take, before it begins |
 //! | [`inspect`] | evidence, shares, prior draws |
 //! | [`io`] | model files and checkpoints |
 
@@ -39,6 +40,7 @@ pub mod io;
 pub mod kernel;
 pub mod likelihood;
 pub mod linalg;
+pub mod memory;
 pub mod metrics;
 pub mod model;
 pub mod objective;

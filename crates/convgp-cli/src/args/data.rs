@@ -17,7 +17,7 @@ pub struct DataArgs {
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', help_heading = "Data")]
     pub classes: Vec<String>,
     /// Keep at most this many images of each split, classes balanced.
-    #[arg(long, value_name = "N", help_heading = "Data")]
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Data")]
     pub limit: Option<usize>,
     /// Type of the labels: classes or real numbers.
     #[arg(long, value_enum, default_value_t, help_heading = "Data")]
@@ -38,6 +38,22 @@ pub struct DataArgs {
     #[arg(skip)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<SplitKind>,
+}
+
+/// A number of things, of which there must be some.
+pub fn parse_count(text: &str) -> Result<usize, String> {
+    let count = text.parse::<usize>().map_err(|_| format!("`{text}` is no whole number"))?;
+    if count > 0 { Ok(count) } else { Err("it must be at least 1".into()) }
+}
+
+/// A fraction of the images to set apart.
+pub fn parse_fraction(text: &str) -> Result<f64, String> {
+    let fraction: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if fraction > 0.0 && fraction < 1.0 {
+        Ok(fraction)
+    } else {
+        Err("it must lie between 0 and 1, such as 0.1".into())
+    }
 }
 
 /// Size and colour of the images.

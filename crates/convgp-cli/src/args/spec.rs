@@ -1,6 +1,6 @@
 //! Options that choose model and training.
 
-use crate::args::data::Extent;
+use crate::args::data::{Extent, parse_count};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use convgp::preset::Named;
@@ -20,13 +20,13 @@ pub struct SpecArgs {
     #[arg(long, value_parser = recipe_names(), help_heading = "Model")]
     pub recipe: Option<Recipe>,
     /// Number of inducing inputs of each component.
-    #[arg(short = 'm', long, value_name = "M", help_heading = "Model")]
+    #[arg(short = 'm', long, value_name = "M", value_parser = parse_count, help_heading = "Model")]
     pub inducing: Option<usize>,
     /// Patch size, such as 5x5.
     #[arg(long, value_name = "HxW", help_heading = "Model")]
     pub patch: Option<Extent>,
     /// Images per step.
-    #[arg(long, value_name = "B", help_heading = "Training")]
+    #[arg(long, value_name = "B", value_parser = parse_count, help_heading = "Training")]
     pub batch: Option<usize>,
     /// Number of training steps.
     #[arg(long, value_name = "N", help_heading = "Training")]

@@ -3,10 +3,14 @@
 use crate::args::data::DataArgs;
 use crate::args::model::{ModelArg, SplitName};
 use crate::commands::predict::UNKNOWN;
+use crate::run::folder::RunFolder;
+use crate::run::request::absolute;
 use crate::support::exit::{Exit, input};
+use crate::support::images::fingerprint;
 use crate::support::models::{data_for, model_file, read_model};
 use anyhow::Result;
 use clap::Args;
+use convgp::data::Dataset;
 use convgp::fitted::AnswerRule;
 use convgp::metrics::threshold_for_risk;
 use std::io::Write;
@@ -51,6 +55,14 @@ pub fn run(args: &Calibrate) -> Result<Exit> {
         )));
     }
     let data = data_for(&saved, &args.source, &args.data, args.split)?;
+    if trained_on(&data, args) {
+        _ = writeln!(
+            std::io::stderr(),
+            "warning: {}: the model was trained on these images, on which it errs less often than on others: the threshold will \
+             be too low. Use images it was not trained on, such as --split test",
+            args.source
+        );
+    }
     let evaluation = saved.evaluate(&args.source, data)?;
     let Some(c) = evaluation.classified()? else {
         return Err(input("the model predicts real numbers; there are no classes to withhold"));
@@ -73,6 +85,14 @@ pub fn run(args: &Calibrate) -> Result<Exit> {
         false => writeln!(out, "{}\nmodel: {}", describe(&rule), path.display())?,
     }
     Ok(Exit::Done)
+}
+
+/// Whether these are the training images of the run that the model lies in.
+fn trained_on(data: &Dataset, args: &Calibrate) -> bool {
+    let run = model_file(&args.model).ok().and_then(|model| RunFolder::open(model.parent()?).ok());
+    let Some(record) = run.and_then(|run| run.record().ok()) else { return false };
+    let same_split = args.split == Some(SplitName::Train) && absolute(&args.source) == record.source;
+    same_split || fingerprint(data) == record.fingerprint
 }
 
 /// A rule in words.

@@ -1,6 +1,5 @@
 //! `convgp doctor`: what this machine offers, and numerical self-checks.
 
-use crate::run::memory::{available, size_text};
 use crate::support::exit::Exit;
 use anyhow::Result;
 use clap::Args;
@@ -8,6 +7,7 @@ use convgp::collapsed::Collapsed;
 use convgp::cov::{Engine, Fused, Reference};
 use convgp::data::{Batch, Dataset, Targets};
 use convgp::exact::ExactGp;
+use convgp::memory::{available, size_text};
 use convgp::model::Workspace;
 use convgp::params::Params;
 use convgp::rng::Rng;

@@ -150,7 +150,7 @@ impl Report<'_> {
         if let Some(rule) = &self.answer_rule {
             writeln!(out, "{}", crate::commands::calibrate::describe(rule))?;
         }
-        writeln!(out, "file: {}\n", crate::run::memory::size_text(self.file_bytes))?;
+        writeln!(out, "file: {}\n", convgp::memory::size_text(self.file_bytes))?;
         let width = self.parameters.iter().map(|p| p.name.len()).max().unwrap_or(0);
         writeln!(
             out,

@@ -1,8 +1,8 @@
 //! `convgp plan`: memory and time of a training run, without starting it.
 
-use crate::args::data::{DataArgs, Geometry};
+use crate::args::data::{DataArgs, Geometry, parse_fraction};
 use crate::args::spec::SpecArgs;
-use crate::run::memory::{Estimate, available, parse_size, size_text};
+use crate::run::memory::{self, parse_size};
 use crate::run::spec::choose;
 use crate::support::duration;
 use crate::support::exit::Exit;
@@ -14,6 +14,7 @@ use convgp::closed_form::Features;
 use convgp::cov::Fused;
 use convgp::data::Dataset;
 use convgp::inspect::describe;
+use convgp::memory::{Estimate, available, size_text};
 use convgp::params::Params;
 use convgp::prepare::Scaling;
 use convgp::train::{TrainSpec, Trainer};
@@ -41,7 +42,7 @@ pub struct Plan {
     #[command(flatten)]
     geometry: Geometry,
     /// Fraction of the training images to hold out for validation.
-    #[arg(long, value_name = "FRACTION")]
+    #[arg(long, value_name = "FRACTION", value_parser = parse_fraction)]
     validation: Option<f64>,
     /// Memory limit, such as 4G (default: what is available).
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -78,9 +79,9 @@ pub fn run(args: &Plan) -> Result<Exit> {
     let scaling = Scaling::learn(parts.train.images());
     let parts = parts.on_scale(scaling)?;
     let mut chosen = choose(&args.spec, &parts.train, None)?;
-    Estimate::new(&chosen.experiment, &parts)?.check(args.memory, &chosen.experiment, &parts)?;
+    memory::check(&chosen.experiment, &parts, args.memory)?;
     let (model, params) = chosen.build(&parts.train)?;
-    let estimate = Estimate::new(&chosen.experiment, &parts)?;
+    let estimate = memory::plan(&chosen.experiment, &parts)?;
     let train = &chosen.experiment.train;
     let description = describe(&model);
     let (mut seconds_per_step, mut seconds_per_image) = (None, None);

@@ -1,6 +1,6 @@
 //! `convgp train`: from data to a run folder with a model in it.
 
-use crate::args::data::{DataArgs, Geometry};
+use crate::args::data::{DataArgs, Geometry, parse_fraction};
 use crate::args::run::RunArgs;
 use crate::args::spec::SpecArgs;
 use crate::run::execute::TrainingRun;
@@ -35,7 +35,7 @@ pub struct Train {
     #[arg(long, value_parser = duration::parse, conflicts_with = "steps", help_heading = "Training")]
     time: Option<Duration>,
     /// Fraction of the training images to hold out for validation; they choose the best model.
-    #[arg(long, value_name = "FRACTION", help_heading = "Training")]
+    #[arg(long, value_name = "FRACTION", value_parser = parse_fraction, help_heading = "Training")]
     validation: Option<f64>,
     #[command(flatten)]
     data: DataArgs,

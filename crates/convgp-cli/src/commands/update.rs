@@ -7,12 +7,9 @@ use crate::support::exit::{Exit, input, usage};
 use crate::support::models::{data_for, model_file, read_model};
 use anyhow::Result;
 use clap::Args;
-use convgp::FittedModel;
-use convgp::closed_form::{Options, Precision, Statistics};
-use convgp::cov::Fused;
+use convgp::closed_form::{Statistics, StatisticsError};
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Add images to a closed-form model, or remove some, without the other images.
 ///
@@ -50,10 +47,7 @@ pub fn run(args: &Update) -> Result<Exit> {
     let mut fitted = read_model(&args.model)?;
     let file = args.statistics.clone().unwrap_or_else(|| path.with_file_name(STATISTICS));
     if !fitted.model.is_closed_form() {
-        return Err(input(format!(
-            "{}: was trained in steps; only closed-form models can be updated",
-            path.display()
-        )));
+        return Err(input(format!("{}: {}", path.display(), StatisticsError::Steps)));
     }
     if !file.is_file() {
         return Err(input(format!(
@@ -61,31 +55,16 @@ pub fn run(args: &Update) -> Result<Exit> {
             file.display()
         )));
     }
-    let FittedModel { model, params, .. } = &fitted;
-    let mut statistics = Statistics::load(&file, model, params)?;
-    let engine = Fused::<f32>::default();
+    let statistics = Statistics::load(&file, &fitted.model, &fitted.params)?;
     // Everything is read before anything is changed.
     let read = |source: &Option<String>| {
         source.as_ref().map(|s| data_for(&fitted, s, &args.data, Some(args.split))).transpose()
     };
     let (added, removed) = (read(&args.add)?, read(&args.remove)?);
-    if let Some(data) = &added {
-        model.add_to_statistics(&engine, params, data, 0, &mut statistics, &mut |_, _| true)?;
-    }
-    if let Some(data) = &removed {
-        model.remove_from_statistics(&engine, params, data, &mut statistics)?;
-    }
-    if statistics.is_empty() {
-        return Err(input("no image would be left; nothing was changed"));
-    }
-    let (model, mut params) = model.resized(params, &statistics)?;
-    let after = statistics.clone();
-    let options = Options { precision: Precision::Double, ..Options::default() };
-    let summary = model.solve(&mut params, statistics, &options)?;
-    after.save(&file, &model, &params)?;
-    (fitted.model, fitted.params) = (Arc::new(model), params);
     // A threshold that was set for the old model says nothing about the new one.
-    let lost_rule = fitted.answer_rule.take().is_some();
+    let lost_rule = fitted.answer_rule.is_some();
+    let (statistics, summary) = fitted.update(statistics, added.as_ref(), removed.as_ref())?;
+    statistics.save(&file)?;
     fitted.save(&path)?;
     let mut out = std::io::stdout().lock();
     if args.json {

@@ -5,7 +5,7 @@ use crate::commands::report;
 use crate::run::card;
 use crate::run::events::{Event, Events};
 use crate::run::folder::RunFolder;
-use crate::run::memory::Estimate;
+use crate::run::memory;
 use crate::run::record::Record;
 use crate::run::sink::{RunSink, Speed};
 use crate::support::duration;
@@ -68,7 +68,7 @@ impl TrainingRun {
             parameters: params.len(),
             train_images: parts.train.len(),
             threads: rayon::current_num_threads(),
-            memory: Estimate::new(&experiment, &parts)?.total(),
+            memory: memory::plan(&experiment, &parts)?.total(),
             reasons: &record.reasons,
         })?;
         let test_sets = record.test_curve.map(|curve| curve.test_sets(&parts)).transpose()?;
@@ -127,7 +127,7 @@ impl TrainingRun {
             events.emit(&Event::Result { split, metrics: *metrics })?;
         }
         card::write(&run, &record, &model, &metrics, (step, seconds))?;
-        let peak_memory = crate::run::memory::peak();
+        let peak_memory = convgp::memory::peak();
         let mut page = None;
         if ending == Ending::Finished && !args.no_report {
             // The model is safe; a report that fails must not look like a run that did.

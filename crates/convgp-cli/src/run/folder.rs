@@ -150,10 +150,12 @@ fn last_number(runs: &Path) -> Result<u32> {
     Ok(numbers.max().unwrap_or(0))
 }
 
-/// Letters, digits, dots and dashes only.
+/// Letters and digits of any alphabet, dots and single dashes only.
 fn plain(name: &str) -> String {
-    let keep = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c.to_ascii_lowercase() } else { '-' };
-    name.chars().map(keep).collect::<String>().trim_matches(['-', '.']).to_string()
+    let keep = |c: char| if c.is_alphanumeric() || c == '.' { c } else { '-' };
+    let kept = name.to_lowercase().chars().map(keep).collect::<String>();
+    let words: Vec<&str> = kept.split('-').filter(|word| !word.is_empty()).collect();
+    words.join("-").trim_matches(['-', '.']).to_string()
 }
 
 #[cfg(test)]
@@ -185,6 +187,7 @@ mod tests {
             name(RunFolder::create(dir.path(), "My Digits/weighted").unwrap()),
             "0001-my-digits-weighted"
         );
+        assert_eq!(plain("Bugs é -- Über_2.1/"), "bugs-é-über-2.1");
         fs::create_dir(dir.path().join("0007-other")).unwrap();
         assert_eq!(name(RunFolder::create(dir.path(), "x").unwrap()), "0008-x");
         assert_eq!(name(RunFolder::create(dir.path(), "x").unwrap()), "0009-x");

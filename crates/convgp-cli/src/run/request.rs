@@ -4,7 +4,7 @@ use super::execute::TrainingRun;
 use crate::args::data::{DataArgs, Geometry};
 use crate::args::run::RunArgs;
 use crate::run::folder::RunFolder;
-use crate::run::memory::Estimate;
+use crate::run::memory;
 use crate::run::record::{Record, TestCurve};
 use crate::support::images::{self, Parts, fingerprint};
 use crate::support::progress::Progress;
@@ -58,12 +58,12 @@ impl RunRequest {
         let parts = parts.on_scale(scaling)?;
         self.test_curve.map_or(Ok(()), |curve| curve.check(&parts, &self.source))?;
         let mut chosen = choose(&parts.train)?;
-        Estimate::new(&chosen.experiment, &parts)?.check(args.memory, &chosen.experiment, &parts)?;
+        memory::check(&chosen.experiment, &parts, args.memory)?;
         let (model, params) = chosen.build(&parts.train)?;
         let reasons: Vec<String> = chosen.decisions.iter().map(ToString::to_string).collect();
         progress.note(&format!("data: {scaling}"));
         tell_plan(progress, &parts, &model, &reasons);
-        progress.note(&format!("memory: {}", Estimate::new(&chosen.experiment, &parts)?.text()));
+        progress.note(&format!("memory: {}", memory::plan(&chosen.experiment, &parts)?.text()));
         let budget = match self.time {
             Some(time) => Budget::Seconds(time.as_secs_f64()),
             None => Budget::Steps(chosen.experiment.train.steps),

@@ -65,10 +65,11 @@ impl RunSink<'_> {
 
     fn message(&self, metrics: &RunningMetrics) -> String {
         let RunningMetrics { bound, log_density, error, .. } = metrics;
-        let number = |name: &str, x: &Option<f64>| x.map_or(String::new(), |x| format!("{name} {x:.4}, "));
-        let error = error.map_or(String::new(), |e| format!("training error {:.2} %", 100.0 * e));
+        let number = |name: &str, x: &Option<f64>| x.map(|x| format!("{name} {x:.4}"));
+        let error = error.map(|e| format!("training error {:.2} %", 100.0 * e));
         let word = self.experiment.train.objective.word();
-        format!("{}{}{error}", number(word, bound), number("log density", log_density))
+        let parts = [number(word, bound), number("log density", log_density), error];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
     /// Says once how long a run of so many steps will take. A run limited by time says its plan instead.
@@ -122,10 +123,12 @@ impl Sink for RunSink<'_> {
         is_best: bool,
     ) -> Result<Request> {
         let Row { step, seconds, .. } = row;
-        let held_out = held_out
-            .map_or(String::new(), |f| format!("; held out: error {}, NLPP {:.4}", f.error_text(), f.nlpp));
-        let message = self.message(status.metrics);
-        self.progress.note(&format!("step {step}, {seconds:.1} s: {message}{held_out}"));
+        let held_out = held_out.map(|f| format!("held out: error {}, NLPP {:.4}", f.error_text(), f.nlpp));
+        let message = Some(self.message(status.metrics)).filter(|text| !text.is_empty());
+        let said = [message, held_out].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        if !said.is_empty() {
+            self.progress.note(&format!("step {step}, {seconds:.1} s: {said}"));
+        }
         self.run.append_row(row)?;
         self.events.emit(&Event::Evaluation(row))?;
         if self.keep_best && is_best {

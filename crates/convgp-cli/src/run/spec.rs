@@ -1,6 +1,7 @@
 //! From options and data to a complete spec: a file or a named model, then shortcuts, then `--set`.
 
 use super::set;
+use crate::args::data::Extent;
 use crate::args::spec::SpecArgs;
 use crate::support::exit::{input, usage};
 use anyhow::{Context, Result};
@@ -10,6 +11,7 @@ use convgp::preset::{
     self, Aspect, Decision, Named, Overrides, PresetError, ResolvedConfig, write_out_defaults,
 };
 use convgp::train::ExperimentSpec;
+use convgp::views::GeometryError;
 use convgp_paper::catalog::all;
 use convgp_paper::{Experiment, Recipe};
 use std::path::Path;
@@ -30,6 +32,11 @@ fn name_option(error: convgp_paper::Error) -> anyhow::Error {
 
 /// The spec for these data, to be trained for so long.
 pub fn choose(args: &SpecArgs, data: &Dataset, time: Option<Duration>) -> Result<ResolvedConfig> {
+    let shape = data.images().shape();
+    let too_large = |p: &Extent| p.height > shape.height() || p.width > shape.width();
+    if let Some(Extent { height, width, .. }) = args.patch.filter(too_large) {
+        return Err(usage(format!("--patch: {}", GeometryError::PatchTooLarge { height, width, shape })));
+    }
     let mut chosen = match &args.spec {
         Some(path) => read_spec(path, args.recipe)?,
         None => {
@@ -67,7 +74,9 @@ fn read_spec(path: &Path, recipe: Option<Recipe>) -> Result<ResolvedConfig> {
         Err(unread) => {
             let experiment = Experiment::find(&name).map_err(|_| {
                 let known: Vec<&str> = all().map(|experiment| experiment.name).collect();
-                input(format!("{name}: {unread}. Name a TOML file or one of {}", known.join(", ")))
+                let is_file = path.exists() || path.extension().is_some() || path.components().count() > 1;
+                let refuse = if is_file { input } else { usage };
+                refuse(format!("--spec {name}: {unread}. Name a TOML file or one of {}", known.join(", ")))
             })?;
             let recipe = experiment.recipe(recipe);
             (experiment.minibatch_spec(recipe)?, format!("{name}, recipe {recipe}"))

@@ -1,5 +1,6 @@
 //! How the program ends.
 
+use convgp::io::FileError;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
@@ -63,8 +64,9 @@ impl Exit {
         if let Some(refusal) = error.downcast_ref::<Refusal>() {
             return Some(refusal.exit);
         }
-        if error.downcast_ref::<convgp_data::Error>().is_some() {
-            return Some(Exit::Input);
+        if let Some(error) = error.downcast_ref::<convgp_data::Error>() {
+            let writing = matches!(error, convgp_data::Error::Io { action: "create" | "write", .. });
+            return Some(if writing { Exit::Failed } else { Exit::Input });
         }
         if let Some(error) = error.downcast_ref::<convgp_paper::Error>() {
             return match error {
@@ -73,7 +75,7 @@ impl Exit {
             };
         }
         match error.downcast_ref::<convgp::Error>()? {
-            convgp::Error::Numerical(_) => Some(Exit::Failed),
+            convgp::Error::Numerical(_) | convgp::Error::File(FileError::Write { .. }) => Some(Exit::Failed),
             _ => Some(Exit::Input),
         }
     }

@@ -88,6 +88,11 @@ pub fn load_known(source: &str, args: &DataArgs, geometry: &Geometry, known: &[S
 
 /// Applies what readers would have done to data that were not read.
 fn reduce(args: &DataArgs, mut loaded: Loaded, geometry: &Geometry) -> Result<Loaded> {
+    if args.targets == Kind::Real {
+        return Err(usage(
+            "--targets real: these images are made with classes, wide and tall; leave the option out",
+        ));
+    }
     let shape = loaded.splits[0].data.images().shape();
     let same_size = geometry.size.is_none_or(|s| (s.height, s.width) == (shape.height(), shape.width()));
     if !same_size || geometry.colour == ColourKind::Rgb {
@@ -243,6 +248,10 @@ mod tests {
         let parts = Parts::new(loaded, Some(0.2), "sample").unwrap();
         assert_eq!((parts.train.len(), parts.validation.unwrap().len()), (8, 2));
         assert!(parts.test.is_some());
+        let real = DataArgs { targets: Kind::Real, ..Default::default() };
+        let error =
+            reduce(&real, registry::generated_rectangles(10, 10, 0), &Geometry::default()).unwrap_err();
+        assert!(error.to_string().contains("--targets real"), "{error}");
         let error = load("nowhere", &args, &Geometry::default()).unwrap_err().to_string();
         assert!(error.contains("mnist") && error.contains("sample"), "{error}");
     }

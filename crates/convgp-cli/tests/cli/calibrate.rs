@@ -3,6 +3,29 @@
 use crate::common::{Desk, lines};
 
 #[test]
+fn training_images_are_warned_of() {
+    let desk = Desk::new();
+    desk.ok("train sample --model weighted -m 20 --steps 40 --batch 50 -q --name digits --no-report");
+    let calibrate = |options: &str| {
+        desk.ok(&format!("calibrate runs/0001-digits sample --risk 0.5 -o safe.safetensors {options}")).err
+    };
+    assert!(calibrate("--split train").contains("warning: sample: the model was trained on these images"));
+    assert_eq!(calibrate(""), "");
+}
+
+#[test]
+fn what_cannot_be_written_is_a_failure() {
+    let desk = Desk::new();
+    desk.ok("train sample --model weighted -m 20 --steps 40 --batch 50 -q --name digits --no-report");
+    desk.fails(
+        "calibrate runs/0001-digits sample --risk 0.5 -o no/where.safetensors",
+        1,
+        &["no/where.safetensors", "cannot be written"],
+    );
+    desk.fails("predict runs/0001-digits sample -o no/where.csv", 1, &["no/where.csv", "cannot be written"]);
+}
+
+#[test]
 fn a_calibrated_model_says_unknown_and_keeps_the_risk() {
     let desk = Desk::new();
     desk.ok("train sample --model weighted -m 20 --steps 40 --batch 50 -q --name digits --no-report");

@@ -21,6 +21,14 @@ fn fields_are_set_and_mistakes_named() {
     desk.fails("train sample --set model.components.3.white=1", 2, &["list of 1"]);
     desk.fails("train sample --model weigthed", 2, &["weighted"]);
     desk.fails("train sample --model multi-channel", 2, &["one channel"]);
+    desk.fails("train sample --spec nothing", 2, &["nothing", "mnist-weighted"]);
+    desk.fails("train sample --batch 0", 2, &["--batch", "at least 1"]);
+    desk.fails("train sample -m 0", 2, &["--inducing", "at least 1"]);
+    desk.fails("train sample --limit 0", 2, &["--limit", "at least 1"]);
+    desk.fails("train sample --patch 40x40", 2, &["--patch", "40 x 40", "28x28x1"]);
+    for fraction in ["10", "0", "1", "nan"] {
+        desk.fails(&format!("train sample --validation {fraction}"), 2, &["--validation", "between 0 and 1"]);
+    }
     desk.fails("train sample --spec nothing.toml", 3, &["nothing.toml", "mnist-weighted"]);
     desk.fails("train sample --spec cifar-weighted", 3, &["28x28x1", "32x32x3"]);
     desk.fails("train sample --spec rectangles-weighted", 3, &["2 classes", "10 classes"]);
@@ -46,6 +54,7 @@ fn what_does_not_fit_is_refused_with_settings_that_do() {
         let plan = desk.ok(&format!("plan sample {model} -m 20 --json"));
         assert!(lines(&plan.out)[0][speed].as_f64().unwrap() > 0.0);
     }
+    desk.fails("plan sample --model located -m 10000000 --memory 300M", 4, &["would fit (now 10000000)"]);
 }
 
 #[test]

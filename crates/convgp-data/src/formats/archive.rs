@@ -55,6 +55,11 @@ fn tar_failure(file: &str, at: u64, error: std::io::Error) -> Error {
     }
 }
 
+/// What users call an entry: arrays of an NPZ archive have names without `.npy`.
+pub(crate) fn entry_name(entry: &str) -> &str {
+    entry.strip_suffix(".npy").unwrap_or(entry)
+}
+
 /// A zip archive with checked names.
 pub(crate) struct Zip {
     archive: ZipArchive<BufReader<File>>,
@@ -86,7 +91,7 @@ impl Zip {
     /// Calls `read` with a stream over one entry. The stream fails at its end if the checksum is wrong.
     pub(crate) fn read<T>(&mut self, entry: &str, read: impl FnOnce(Input) -> Result<T>) -> Result<T> {
         let stream = self.archive.by_name(entry).map_err(|e| zip_failure(&self.file, e))?;
-        read(Input::from_reader(format!("{}!{entry}", self.file), stream)?)
+        read(Input::from_reader(format!("{}: {}", self.file, entry_name(entry)), stream)?)
     }
 }
 

@@ -99,7 +99,7 @@ fn read_tar(path: &Path, options: &OpenOptions, budget: &Budget) -> Result<Raw> 
             names = Some(name_lines(&text));
         } else if let Some((kind, found)) = role(&name).filter(|(kind, _)| options.wants(*kind)) {
             let format = *format.get_or_insert(found);
-            let mut input = Input::from_reader(format!("{archive}!{entry}"), stream)?;
+            let mut input = Input::from_reader(format!("{archive}: {entry}"), stream)?;
             batches.push(read_batch(&mut input, name, kind, format, budget)?);
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use convgp::data::ImageShape;
 
 use crate::error::{Error, Place, Result};
-use crate::formats::archive::Zip;
+use crate::formats::archive::{Zip, entry_name};
 use crate::formats::numbers::{Numbers, flat_shape, settle};
 use crate::formats::{class_name_file, files_in, npy_array};
 use crate::loaded::{Format, Labels, Raw, RawSplit, Skipped, SplitKind};
@@ -31,7 +31,7 @@ struct Member {
 impl Member {
     fn name(&self) -> String {
         let path = self.path.display();
-        self.entry.as_ref().map_or(path.to_string(), |entry| format!("{path}!{entry}"))
+        self.entry.as_ref().map_or(path.to_string(), |entry| format!("{path}: {}", entry_name(entry)))
     }
 
     fn read<T>(&self, read: impl FnOnce(Input) -> Result<T>) -> Result<T> {
@@ -129,7 +129,8 @@ fn sort_in(file: &Path, entry: Option<String>, members: &mut Vec<Member>, skippe
     match role(key).or_else(|| role(&file_name)) {
         Some(role) => members.push(Member { path: file.to_path_buf(), entry, kind, role }),
         None => skipped.push(Skipped {
-            path: entry.map_or(file.display().to_string(), |e| format!("{}!{e}", file.display())),
+            path: entry
+                .map_or(file.display().to_string(), |e| format!("{}: {}", file.display(), entry_name(&e))),
             reason: "its name says neither images (x, images) nor labels (y, labels)".into(),
         }),
     }

@@ -148,7 +148,8 @@ impl Model {
         let width = 1 + self.spec().augmentation.map_or(0, |a| a.copies);
         let few = |slot: Slot| (v.total() / 2).max(slot.len() / v.total() * width);
         let singles = shared.explained_slot().map_or(0, few);
-        Ok(Statistics::new(v.total(), v.latents(), labels, width, precision, singles, expected))
+        let model = self.identity(values);
+        Ok(Statistics::new(model, v.total(), v.latents(), labels, width, precision, singles, expected))
     }
 
     /// Adds the images of a data set to statistics, from number `first` on. Returns whether it came to the end.
@@ -244,6 +245,15 @@ impl Model {
         debug_assert_eq!(from, to, "only q changes its size");
         new[..to].copy_from_slice(&values[..from]);
         Ok((model, new))
+    }
+
+    /// Tells models apart by all numbers that features depend on.
+    pub(crate) fn identity(&self, values: &[f64]) -> String {
+        let fixed = self.variational().slot().range().start - self.likelihood().parameters().len();
+        let constants = self.constants().into_iter().flat_map(|c| c.values);
+        let all = values[..fixed].iter().chain(constants);
+        let mix = |h: u64, x: &f64| (h.rotate_left(5) ^ x.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        format!("{:016x}", all.fold(0, mix))
     }
 
     /// Whether targets are labels; an error where the likelihood is not for this solver.

@@ -40,6 +40,10 @@ pub enum StatisticsError {
     Rank { rank: usize, found: usize },
     #[error("the statistics are of another model: {what}")]
     OtherModel { what: String },
+    #[error("the model was trained in steps; only closed-form models can be updated")]
+    Steps,
+    #[error("no image would be left; nothing was changed")]
+    NothingLeft,
 }
 
 /// Precision of the products in `G`. Whatever it is, sums over chunks of images are in double precision.
@@ -136,12 +140,16 @@ pub struct Statistics {
     pub(crate) ids: Vec<u64>,
     pub(crate) few: Columns,
     pub(crate) sums: Option<Sums>,
+    /// Identity of the kernels, whitenings and inducing inputs.
+    pub(crate) model: String,
 }
 
 impl Statistics {
-    /// Of no image yet: `outputs` is `D`, `latents` the number of targets of an image. Memory is planned for `expected`
-    /// images.
+    /// Of no image yet, for the model of this identity: `outputs` is `D`, `latents` the number of targets of an image.
+    /// Memory is planned for `expected` images.
+    #[allow(clippy::too_many_arguments)] // all of them are plain numbers
     pub(crate) fn new(
+        model: String,
         outputs: usize,
         latents: usize,
         labels: bool,
@@ -151,7 +159,8 @@ impl Statistics {
         expected: usize,
     ) -> Self {
         let (ids, few) = (Vec::new(), Columns::default());
-        let mut new = Self { outputs, latents, labels, width, precision, singles, ids, few, sums: None };
+        let mut new =
+            Self { outputs, latents, labels, width, precision, singles, ids, few, sums: None, model };
         if expected * width > singles {
             new.begin_sums();
         } else {

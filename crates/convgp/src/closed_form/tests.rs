@@ -178,8 +178,9 @@ fn files_give_the_same_statistics_back_and_only_to_their_model() {
     for (rank, count) in [(Some(12), 12), (None, 40)] {
         let (model, values) = model(rank);
         let s = statistics(&self::model(rank), count);
-        s.save(&path, &model, &values).unwrap();
+        s.save(&path).unwrap();
         assert_eq!(Statistics::load(&path, &model, &values).unwrap(), s);
+        assert_eq!(Statistics::from_bytes(&s.to_bytes().unwrap(), &model, &values).unwrap(), s);
         let mut other = values.clone();
         other[0] *= 2.0;
         let error = Statistics::load(&path, &model, &other).unwrap_err().to_string();

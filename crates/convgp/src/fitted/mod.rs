@@ -1,6 +1,7 @@
 //! A fitted model: what is saved, and what predicts.
 
 mod answer;
+mod update;
 
 pub use answer::AnswerRule;
 

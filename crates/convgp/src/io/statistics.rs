@@ -30,7 +30,26 @@ struct Header {
 
 impl Statistics {
     /// Writes them beside a model; whoever reads the path meanwhile finds the old file or the new one, whole.
-    pub fn save(&self, path: &Path, model: &Model, values: &[f64]) -> Result<()> {
+    pub fn save(&self, path: &Path) -> Result<()> {
+        self.write_with(|header, tensors| tensors::write(path, KEY, header, tensors))
+    }
+
+    /// The bytes of that file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.write_with(|header, tensors| tensors::to_bytes(KEY, header, tensors))
+    }
+
+    /// Reads them back; refuses those of another model.
+    pub fn load(path: &Path, model: &Model, values: &[f64]) -> Result<Self> {
+        read_statistics(&tensors::File::read(path)?, model, values)
+    }
+
+    /// Reads the bytes of such a file.
+    pub fn from_bytes(bytes: &[u8], model: &Model, values: &[f64]) -> Result<Self> {
+        read_statistics(&tensors::File::of_bytes(bytes), model, values)
+    }
+
+    fn write_with<T>(&self, write: impl FnOnce(String, Vec<(String, Tensor<'_>)>) -> Result<T>) -> Result<T> {
         let header = Header {
             format_version: FORMAT_VERSION,
             outputs: self.outputs,
@@ -40,7 +59,7 @@ impl Statistics {
             precision: self.precision,
             singles: self.singles,
             sums: self.sums.is_some(),
-            model: identity(model, values),
+            model: self.model.clone(),
         };
         let header = serde_json::to_string(&header).expect("a header has nothing JSON cannot hold");
         let mut packed = Vec::new();
@@ -56,56 +75,66 @@ impl Statistics {
             arrays.push(("chunk".into(), Tensor::singles(&sums.chunk)));
             arrays.push(("chunk_double".into(), Tensor::doubles(&sums.chunk_double)));
         }
-        tensors::write(path, KEY, header, arrays)
+        write(header, arrays)
     }
+}
 
-    /// Reads them back; refuses those of another model.
-    pub fn load(path: &Path, model: &Model, values: &[f64]) -> Result<Self> {
-        let file = tensors::File::read(path)?;
-        let (text, arrays) = file.parse(KEY)?;
-        check_version(path, &text)?;
-        let header: Header = serde_json::from_str(&text).map_err(|e| format_error(path, e))?;
-        let Header { outputs, latents, labels, width, precision, singles, .. } = header;
-        if (outputs, latents) != (model.variational().total(), model.variational().latents())
-            || header.model != identity(model, values)
-        {
-            let what = format!("{} was made with other kernels or inducing inputs", path.display());
-            return Err(StatisticsError::OtherModel { what }.into());
-        }
-        let numbers = |name: &str, expected: usize| {
-            let found = arrays.doubles(name)?;
-            if found.len() == expected && found.iter().all(|x| x.is_finite()) {
-                return Ok(found);
-            }
-            let what = format!("`{name}` has {} numbers, not {expected} finite ones", found.len());
-            Err(format_error(path, what))
-        };
-        let columns = |name: &str| {
-            let ids = arrays.words(&format!("{name}.ids"))?;
-            let (a, y) = (ids.len() * outputs * width, ids.len() * latents);
-            Ok::<_, crate::Error>(Columns {
-                a: numbers(&format!("{name}.a"), a)?,
-                y: numbers(&format!("{name}.y"), y)?,
-                ids,
-            })
-        };
-        let (ids, few) = (arrays.words("ids")?, columns("few")?);
-        let mut read = Self { outputs, latents, labels, width, precision, singles, ids, few, sums: None };
-        if header.sums {
-            let mut g = Mat::zeros(outputs, outputs);
-            unpack_lower(&numbers("g", packed_len(outputs))?, g.view_mut());
-            let b = Mat::from_columns(numbers("b", outputs * latents)?, outputs);
-            let (kept, block) = (columns("kept")?, columns("block")?);
-            let (chunk, chunk_double) = (arrays.singles("chunk")?, arrays.doubles("chunk_double")?);
-            if !(chunk.len().is_multiple_of(outputs) && chunk_double.len().is_multiple_of(outputs)) {
-                return Err(format_error(path, "`chunk` is not a whole number of images"));
-            }
-            read.sums = Some(Sums { g, b, kept, block, chunk, chunk_double });
-        } else if read.few.ids != read.ids {
-            return Err(format_error(path, "`ids` and `few.ids` differ"));
-        }
-        Ok(read)
+fn read_statistics(file: &tensors::File<'_>, model: &Model, values: &[f64]) -> Result<Statistics> {
+    let path = file.path();
+    let (text, arrays) = file.parse(KEY)?;
+    check_version(path, &text)?;
+    let header: Header = serde_json::from_str(&text).map_err(|e| format_error(path, e))?;
+    let Header { outputs, latents, labels, width, precision, singles, .. } = header;
+    if (outputs, latents) != (model.variational().total(), model.variational().latents())
+        || header.model != model.identity(values)
+    {
+        let what = format!("{} was made with other kernels or inducing inputs", path.display());
+        return Err(StatisticsError::OtherModel { what }.into());
     }
+    let numbers = |name: &str, expected: usize| {
+        let found = arrays.doubles(name)?;
+        if found.len() == expected && found.iter().all(|x| x.is_finite()) {
+            return Ok(found);
+        }
+        let what = format!("`{name}` has {} numbers, not {expected} finite ones", found.len());
+        Err(format_error(path, what))
+    };
+    let columns = |name: &str| {
+        let ids = arrays.words(&format!("{name}.ids"))?;
+        let (a, y) = (ids.len() * outputs * width, ids.len() * latents);
+        Ok::<_, crate::Error>(Columns {
+            a: numbers(&format!("{name}.a"), a)?,
+            y: numbers(&format!("{name}.y"), y)?,
+            ids,
+        })
+    };
+    let (ids, few) = (arrays.words("ids")?, columns("few")?);
+    let mut read = Statistics {
+        outputs,
+        latents,
+        labels,
+        width,
+        precision,
+        singles,
+        ids,
+        few,
+        sums: None,
+        model: header.model,
+    };
+    if header.sums {
+        let mut g = Mat::zeros(outputs, outputs);
+        unpack_lower(&numbers("g", packed_len(outputs))?, g.view_mut());
+        let b = Mat::from_columns(numbers("b", outputs * latents)?, outputs);
+        let (kept, block) = (columns("kept")?, columns("block")?);
+        let (chunk, chunk_double) = (arrays.singles("chunk")?, arrays.doubles("chunk_double")?);
+        if !(chunk.len().is_multiple_of(outputs) && chunk_double.len().is_multiple_of(outputs)) {
+            return Err(format_error(path, "`chunk` is not a whole number of images"));
+        }
+        read.sums = Some(Sums { g, b, kept, block, chunk, chunk_double });
+    } else if read.few.ids != read.ids {
+        return Err(format_error(path, "`ids` and `few.ids` differ"));
+    }
+    Ok(read)
 }
 
 fn columns<'a>(name: &str, columns: &'a Columns) -> [(String, Tensor<'a>); 3] {
@@ -114,13 +143,4 @@ fn columns<'a>(name: &str, columns: &'a Columns) -> [(String, Tensor<'a>); 3] {
         (format!("{name}.a"), Tensor::doubles(&columns.a)),
         (format!("{name}.y"), Tensor::doubles(&columns.y)),
     ]
-}
-
-/// Tells models apart by all numbers that features depend on.
-fn identity(model: &Model, values: &[f64]) -> String {
-    let fixed = model.variational().slot().range().start - model.likelihood().parameters().len();
-    let constants = model.constants().into_iter().flat_map(|c| c.values);
-    let all = values[..fixed].iter().chain(constants);
-    let mix = |h: u64, x: &f64| (h.rotate_left(5) ^ x.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    format!("{:016x}", all.fold(0, mix))
 }

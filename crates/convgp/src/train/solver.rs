@@ -61,6 +61,11 @@ pub trait Solver: Send {
         None
     }
 
+    /// What a finished fit was solved from, where it was asked to keep that.
+    fn take_statistics(&mut self) -> Option<Statistics> {
+        None
+    }
+
     /// Gives buffers back when the work is done.
     fn release(&mut self) {}
 
@@ -201,6 +206,9 @@ pub struct ClosedForm<'a, E: Engine> {
     metrics: RunningMetrics,
     /// What was summed before it was paused.
     statistics: Option<Statistics>,
+    /// Whether they are kept after the fit, and what was kept.
+    keep: bool,
+    kept: Option<Statistics>,
     file: Option<StatisticsFile>,
     summary: Option<Summary>,
     watch: Box<dyn FnMut(usize, usize) + Send + 'a>,
@@ -232,8 +240,15 @@ impl<'a, E: Engine> ClosedForm<'a, E> {
         watch: impl FnMut(usize, usize) + Send + 'a,
     ) -> Self {
         let (metrics, watch) = (RunningMetrics::default(), Box::new(watch));
-        let (statistics, file, summary) = (None, None, None);
-        Self { model, engine, data, options, params, metrics, statistics, file, summary, watch }
+        let (statistics, keep, kept, file, summary) = (None, false, None, None, None);
+        Self { model, engine, data, options, params, metrics, statistics, keep, kept, file, summary, watch }
+    }
+
+    /// The same, keeping statistics in memory after the fit if `keep` says so.
+    #[must_use]
+    pub fn keeping_statistics(mut self, keep: bool) -> Self {
+        self.keep = keep;
+        self
     }
 
     /// The same with a file for statistics.
@@ -266,13 +281,15 @@ impl<E: Engine> Solver for ClosedForm<'_, E> {
         let whole = first == data.len()
             || model.add_to_statistics(*engine, params, data, first, &mut statistics, &mut progress)?;
         if let Some(file) = file.as_ref().filter(|file| file.keep || !whole) {
-            statistics.save(&file.path, model, params)?;
+            statistics.save(&file.path)?;
         }
         if !whole {
             self.statistics = Some(statistics);
             return Ok(Control::Continue);
         }
+        let kept = self.keep.then(|| statistics.clone());
         self.summary = Some(model.solve(params, statistics, options)?);
+        self.kept = kept;
         if let Some(file) = file.as_ref().filter(|file| !file.keep && file.path.is_file()) {
             // What was kept for a resumed run has served; a file that stays does no harm.
             _ = std::fs::remove_file(&file.path);
@@ -300,6 +317,9 @@ impl<E: Engine> Solver for ClosedForm<'_, E> {
              (noise {:.1e}, temperature {:.3})",
             chosen.nlpp, chosen.lambda, chosen.temperature
         ))
+    }
+    fn take_statistics(&mut self) -> Option<Statistics> {
+        self.kept.take()
     }
     fn leaves_temperature(&self) -> bool {
         false
