@@ -18,7 +18,7 @@ import ours
 CLASSES = 10
 FOLDS = 5
 PENALTIES = [1.0, 10.0, 100.0]
-UPDATES, BATCH = 2000, 64  # of the networks
+UPDATES, UPDATES_TUNED, BATCH = 2000, 3000, 64  # of the networks
 
 
 def temperature(scores, labels, images=math.inf):
@@ -62,16 +62,17 @@ def planes(images, shape):
     return torch.tensor(images, dtype=torch.float32).reshape(-1, *shape).permute(0, 3, 1, 2).contiguous()
 
 
-def fit(layers, images, labels, optimiser, schedule, updates, changed=lambda batch: batch, smoothing=0.0):
-    """So many updates on minibatches, walking through shuffled images."""
+def fit(layers, images, labels, optimiser, schedule, updates, changed=lambda batch: batch, half=False, smoothing=0.0):
+    """So many updates on minibatches, walking through shuffled images; `half`: layers compute in bfloat16."""
     layers.train()
     targets, order = torch.tensor(labels), torch.empty(0, dtype=torch.long)
     for _ in range(updates):
         if len(order) < min(BATCH, len(images)):
             order = torch.randperm(len(images))
         batch, order = order[:BATCH], order[BATCH:]
-        scores = layers(changed(images[batch]))
-        loss = nn.functional.cross_entropy(scores, targets[batch], label_smoothing=smoothing)
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            scores = layers(changed(images[batch]))
+        loss = nn.functional.cross_entropy(scores.float(), targets[batch], label_smoothing=smoothing)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -100,11 +101,11 @@ def network(train, labels, test, shape, seed, updates=UPDATES, **_):
     start = ours.clock()
     fit(layers, images, labels, optimiser, schedule, updates)
     seconds = ours.clock() - start
-    return scipy.special.softmax(answers(layers, planes(test, shape)), axis=1), seconds, dict(updates=updates)
+    return scipy.special.softmax(answers(layers, planes(test, shape)), axis=1), seconds, dict(updates=updates, threads=torch.get_num_threads())
 
 
 TURN, SCALE, SHIFT = math.radians(12), 0.1, 2.0  # of copies at most: angle, factor on the size, pixels
-RATE, DECAY, SMOOTHING = 3e-3, 0.05, 0.0
+RATE, DECAY, SMOOTHING = 3e-3, 0.05, 0.1  # step size, decay of weights, smoothing of labels
 
 
 def moved(images, mirror):
@@ -123,7 +124,7 @@ def convolution(inputs, outputs):
     return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
 
 
-def network_tuned(train, labels, test, shape, seed, updates=UPDATES, **_):
+def network_tuned(train, labels, test, shape, seed, updates=UPDATES_TUNED, **_):
     """Five convolutions with batch norm and dropout; images moved by a little, AdamW with a cosine schedule.
 
     A tenth of the images is held out for the temperature.
@@ -137,13 +138,15 @@ def network_tuned(train, labels, test, shape, seed, updates=UPDATES, **_):
         *convolution(64, 128), *convolution(128, 128), nn.MaxPool2d(2),
         nn.Flatten(), nn.Dropout(0.5), nn.Linear(128 * (side // 8) ** 2, CLASSES),
     )
+    layers = layers.to(memory_format=torch.channels_last)  # this and bfloat16 make it four times as fast
     kept, held_out = train_test_split(np.arange(len(labels)), test_size=0.1, stratify=labels, random_state=seed)
-    images = planes(train, shape)
+    images = planes(train, shape).to(memory_format=torch.channels_last)
     optimiser = torch.optim.AdamW(layers.parameters(), lr=RATE, weight_decay=DECAY)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, updates, pct_start=0.1)
     start = ours.clock()
-    fit(layers, images[kept], labels[kept], optimiser, schedule, updates, lambda b: moved(b, mirror), SMOOTHING)
+    copies = lambda batch: moved(batch, mirror)
+    fit(layers, images[kept], labels[kept], optimiser, schedule, updates, copies, half=True, smoothing=SMOOTHING)
     factor, _ = temperature(answers(layers, images[held_out]), labels[held_out], len(held_out))
     seconds = ours.clock() - start
-    scores = factor * answers(layers, planes(test, shape))
-    return scipy.special.softmax(scores, axis=1), seconds, dict(updates=updates, factor=factor)
+    probabilities = scipy.special.softmax(factor * answers(layers, planes(test, shape)), axis=1)
+    return probabilities, seconds, dict(updates=updates, threads=torch.get_num_threads(), factor=factor)

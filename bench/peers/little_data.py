@@ -24,6 +24,7 @@ from run import ROOT
 environment.enter()
 
 import numpy as np  # noqa: E402
+import torch  # noqa: E402
 
 import contestants  # noqa: E402
 import ours  # noqa: E402
@@ -121,7 +122,8 @@ def arguments():
     parser.add_argument("--time", help="training time of convgp, for models that are trained in steps (default: none)")
     parser.add_argument("--held-out", action="store_true", help="judge on training images kept apart, not on the test set")
     parser.add_argument("--settings", type=str.split, default=[], help="of `convgp train`, as one word: --settings='-m 256'")
-    parser.add_argument("--updates", type=int, default=contestants.UPDATES, help="of the networks")
+    parser.add_argument("--updates", type=int, help="of the networks (default: each one's own)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of the networks")
     parser.add_argument("--resume", action="store_true", help="leave out what has been recorded")
     parser.add_argument("--program", help="convgp itself (default: built from this repository)")
     parser.add_argument("--out", type=Path, help=f"default: {OUT.relative_to(ROOT)}, nothing with --held-out")
@@ -145,6 +147,8 @@ def main():
     program = options.program or ("convgp" in options.contestants and ours.build_convgp())
     there = options.out and options.out.exists() and options.resume
     done = {key(json.loads(line)) for line in options.out.read_text().splitlines()} if there else set()
+    torch.set_num_threads(options.threads)
+    updates = dict(updates=options.updates) if options.updates else {}
     records = []
     for size, seed, name in [(n, s, c) for n in options.sizes for s in options.seeds for c in options.contestants]:
         about = dict(data_set=options.data_set, size=size, seed=seed)
@@ -155,7 +159,7 @@ def main():
             merge(options.out.with_name(options.out.stem + "-indices.jsonl"), dict(about, indices=chosen.tolist()))
         probabilities, seconds, how = CONTESTANTS[name](
             images[chosen], labels[chosen], test, shape=SHAPES[options.data_set], seed=seed, program=program,
-            updates=options.updates, given=options.given,
+            given=options.given, **updates,
         )
         record = dict(about, contestant=name, seconds=seconds[0], cpu_seconds=seconds[1], **how)
         records.append({**record, **ours.figures(probabilities, test_labels)})
