@@ -101,7 +101,8 @@ def network(train, labels, test, shape, seed, updates=UPDATES, **_):
     start = ours.clock()
     fit(layers, images, labels, optimiser, schedule, updates)
     seconds = ours.clock() - start
-    return scipy.special.softmax(answers(layers, planes(test, shape)), axis=1), seconds, dict(updates=updates, threads=torch.get_num_threads())
+    probabilities = scipy.special.softmax(answers(layers, planes(test, shape)), axis=1)
+    return probabilities, seconds, dict(updates=updates, threads=torch.get_num_threads())
 
 
 TURN, SCALE, SHIFT = math.radians(12), 0.1, 2.0  # of copies at most: angle, factor on the size, pixels
@@ -125,9 +126,10 @@ def convolution(inputs, outputs):
 
 
 def network_tuned(train, labels, test, shape, seed, updates=UPDATES_TUNED, **_):
-    """Five convolutions with batch norm and dropout; images moved by a little, AdamW with a cosine schedule.
+    """Five convolutions with batch norm and dropout; images moved by a little, labels smoothed, AdamW, a cosine schedule.
 
-    A tenth of the images is held out for the temperature.
+    A tenth of the images is held out for the temperature. Angles, smoothing and so on were not searched for: only
+    smoothing was compared with none, on 300 digits and --held-out images.
     """
     torch.manual_seed(seed)
     side, _, channels = shape

@@ -46,7 +46,9 @@ def ticks(values):
 
 
 def text(x, y, words, colour=MUTED, anchor="middle", size=12):
-    return f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}' fill='{colour}' font-size='{size}'>{words}</text>"
+    halo = "stroke='white' stroke-width='4' paint-order='stroke'"  # keeps lines off the words
+    place = f"x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'"
+    return f"<text {place} fill='{colour}' font-size='{size}' {halo}>{words}</text>"
 
 
 def panel(title, labels, curves, unit):
