@@ -6,6 +6,7 @@ import os
 import platform
 import struct
 import subprocess
+import time
 from importlib import metadata
 
 import numpy as np
@@ -21,6 +22,11 @@ def build_convgp():
     lines = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     built = [json.loads(line) for line in lines]
     return next(b["executable"] for b in built if b.get("executable") and b["target"]["name"] == "convgp")
+
+
+def clock():
+    """Seconds on the clock, and seconds that this process and its finished children had of all processors."""
+    return np.array([time.perf_counter(), sum(os.times()[:4])])
 
 
 def write_idx(path, array):

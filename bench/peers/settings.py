@@ -40,10 +40,8 @@ def _idx(path):
 def _real(name, folder):
     folder = Path(folder) / name
     if name == "cifar10":
-        with gzip.open(folder / "data_batch_1.bin.gz") as file:
-            records = np.frombuffer(file.read(), np.uint8).reshape(-1, 3073)[:IMAGES]
-        planes = records[:, 1:].reshape(-1, 3, 32, 32)
-        return planes.transpose(0, 2, 3, 1), records[:, 0]
+        images, labels = _cifar(folder / "data_batch_1.bin.gz")
+        return images[:IMAGES], labels[:IMAGES]
     stem = "rectangles-train" if name == "rectangles" else "train"
     return _idx(folder / f"{stem}-images-idx3-ubyte.gz")[:IMAGES], _idx(folder / f"{stem}-labels-idx1-ubyte.gz")[:IMAGES]
 
@@ -59,8 +57,21 @@ def load(config, folder):
     return pixels.reshape(len(pixels), -1) / 255.0, labels.astype(np.int64)
 
 
+def _cifar(path):
+    """Images, channel last, and labels of a file in CIFAR-10's binary format."""
+    with gzip.open(path) as file:
+        records = np.frombuffer(file.read(), np.uint8).reshape(-1, 3073)
+    return records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0]
+
+
 def whole(name, folder):
-    """All training images and labels of `mnist` or `rectangles`, then the test images and labels; pixels in [0, 1]."""
+    """All training images and labels of a data set, then the test images and labels; pixels in [0, 1]."""
+    if name == "cifar10":
+        train = [_cifar(Path(folder) / name / f"data_batch_{i}.bin.gz") for i in range(1, 6)]
+        test = _cifar(Path(folder) / name / "test_batch.bin.gz")
+        images, labels = [np.concatenate([part[i] for part in train]) for i in range(2)]
+        flat = [p.reshape(len(p), -1) / np.float32(255) for p in (images, test[0])]
+        return flat[0], labels.astype(np.int64), flat[1], test[1].astype(np.int64)
     folder, prefix = Path(folder) / name, "rectangles-" if name == "rectangles" else ""
     stems = [f"{prefix}train", f"{prefix}test" if prefix else "t10k"]
     pixels = [_idx(folder / f"{stem}-images-idx3-ubyte.gz") for stem in stems]

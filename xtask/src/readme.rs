@@ -60,6 +60,7 @@ fn records(_: &Path) -> Result<String> {
 /// A line of docs/results/little-data.jsonl.
 #[derive(Deserialize)]
 struct Trial {
+    data_set: String,
     size: usize,
     contestant: String,
     error: f64,
@@ -85,6 +86,12 @@ fn lines<T: for<'de> Deserialize<'de>>(root: &Path, name: &str) -> Result<Vec<T>
     text.lines().map(|line| serde_json::from_str(line).with_context(|| path.display().to_string())).collect()
 }
 
+/// What docs/results/little-data.jsonl has on MNIST.
+fn digits(root: &Path) -> Result<Vec<Trial>> {
+    let trials: Vec<Trial> = lines(root, "little-data.jsonl")?;
+    Ok(trials.into_iter().filter(|t| t.data_set == "mnist").collect())
+}
+
 /// Means over seeds: error in percent, NLPP, ECE.
 fn means(trials: &[Trial], size: usize, contestant: &str) -> Result<[f64; 3]> {
     let of: Vec<&Trial> = trials.iter().filter(|t| t.size == size && t.contestant == contestant).collect();
@@ -99,7 +106,7 @@ fn bold(text: String, value: f64, all: &[f64]) -> String {
 }
 
 fn little_data(root: &Path, with_ece: bool) -> Result<String> {
-    let trials: Vec<Trial> = lines(root, "little-data.jsonl")?;
+    let trials = digits(root)?;
     let mut sizes: Vec<usize> = trials.iter().map(|t| t.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -126,7 +133,7 @@ fn thousands(n: usize) -> String {
 }
 
 fn headline(root: &Path) -> Result<String> {
-    let trials: Vec<Trial> = lines(root, "little-data.jsonl")?;
+    let trials = digits(root)?;
     let [ours, network] = [means(&trials, 300, "convgp")?, means(&trials, 300, "network")?];
     let best =
         committed().into_iter().find(|r| r.experiment == "cifar-best").context("record of cifar-best")?;
