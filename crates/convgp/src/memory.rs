@@ -1,6 +1,7 @@
 //! Memory a training run will take, from the sizes of everything it allocates.
 
 use crate::Result;
+use crate::closed_form::statistics::most_left_out;
 use crate::component::Pooling;
 use crate::data::{ImageShape, Images};
 use crate::kernel::KernelSpec;
@@ -26,8 +27,7 @@ const COLUMNS: u64 = 128;
 const HANDOVER: u64 = 256 << 20;
 /// Images predicted together.
 const CHUNK: u64 = 128;
-/// Images left out in turn, and images of a chunk, in the closed-form solver.
-const LEFT_OUT: u64 = 3000;
+/// Images of a chunk in the closed-form solver.
 const STATISTICS_CHUNK: u64 = 2048;
 
 /// A run that would not fit.
@@ -190,7 +190,7 @@ impl Sizes {
         let statistics = match (shared, posterior.rank) {
             (false, _) => 0,
             (true, None) => {
-                let left_out = LEFT_OUT.min(images * width);
+                let left_out = (most_left_out(width as usize) as u64).min(images) * width;
                 DOUBLE * total * (total + 3 * left_out)
                     + SINGLE * total * STATISTICS_CHUNK.min(images * width)
             }

@@ -31,7 +31,7 @@ const CONTRAST: f64 = 10.0 / (255.0 * 255.0);
 /// Factors on the median distance of patches that are compared.
 const LENGTHSCALES: [f64; 3] = [0.35, 0.5, 0.7];
 
-/// The same of responses, for a second stage.
+/// The same of responses, for a second stage: the first one where there are copies of few images.
 const SECOND_LENGTHSCALES: [f64; 2] = [2.0, 1.0];
 
 /// Maps that copies of training images are made with; shifts are in pixels of an image 28 pixels wide.
@@ -161,7 +161,8 @@ pub fn choose(data: &Dataset, mut decisions: Vec<Decision>) -> Result<ResolvedCo
     let grey = shape.channels() == 1;
     let grid = if grey { 4 } else { 3 };
     // Responses of drawings are alike or not as wholes; those of photographs add up.
-    let second = grey.then_some(SECOND_LENGTHSCALES[0]);
+    let room_for_copies = 2 * data.len() <= MOST_WITH_COPIES;
+    let second = grey.then_some(SECOND_LENGTHSCALES[usize::from(!room_for_copies)]);
     let (patch, apart) = geometry(shape, data.len());
     let first = Choice {
         contrast: !grey,
@@ -176,7 +177,7 @@ pub fn choose(data: &Dataset, mut decisions: Vec<Decision>) -> Result<ResolvedCo
     let compared = (data.len() / 4).clamp(COMPARED[0], COMPARED[1]).min(data.len());
     let some = Rng::new(0).choose(data.len(), compared);
     let some = data.select(&some)?;
-    let mut best = compare(first, &some, 2 * data.len() <= MOST_WITH_COPIES, &mut decisions)?;
+    let mut best = compare(first, &some, room_for_copies, &mut decisions)?;
     if grey && data.len() >= MANY && best.second.is_none() {
         // A comparison on some of the images prefers fewer windows than all of them can fill.
         best.grid = best.grid.max(MANY_WINDOWS);
