@@ -16,8 +16,8 @@
 //! | [`variational`] | the posterior over inducing outputs |
 //! | [`model`] | spec, bound, prediction |
 //! | [`metrics`] | error, calibration, outlier scores |
-//! | [`fitted`] | what is saved and what predicts |
 //! | [`closed_form`] | the closed-form solver: statistics, leave-one-out, noise and temperature |
+//! | [`fitted`] | what is saved, what predicts, and what images are added to |
 //! | [`exact`], [`objective`], [`collapsed`] | exact inference for Gaussian noise; what is maximised; the collapsed bound |
 //! | [`optim`], [`train`] | Adam, schedules, L-BFGS; solvers and the training loop |
 //! | [`preset`] | models by name, fitted to data |

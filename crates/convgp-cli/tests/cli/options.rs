@@ -43,7 +43,7 @@ fn what_does_not_fit_is_refused_with_settings_that_do() {
     let desk = Desk::new();
     // A model that is trained in steps, and one that is solved.
     for (model, memory, speed) in
-        [("--model located", "50M", "seconds_per_step"), ("--limit 60", "250M", "seconds_per_image")]
+        [("--model located", "50M", "seconds_per_step"), ("--limit 60", "150M", "seconds_per_image")]
     {
         let refused = desk.run(&format!("plan sample {model} -m 300 --memory {memory} --timed-steps 0"));
         assert_eq!(refused.code, 4, "{}", refused.err);

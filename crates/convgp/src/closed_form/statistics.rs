@@ -14,14 +14,15 @@ const BLOCK: usize = 256;
 /// Images whose products are summed in single precision before they are added up in double precision. Blocks and chunks
 /// are counted from the first image on, so bits depend on neither threads nor how images are handed over.
 const CHUNK: usize = 2048;
-/// Columns of features left out to choose the noise, where there are more columns than inducing outputs: at most so many
-/// images, or columns of them and their copies.
+/// Images left out to choose the noise, where there are more columns than inducing outputs: at most so many, or so many
+/// columns of them and their copies, and not too few of them.
 const LEFT_OUT: usize = 3000;
-const LEFT_OUT_COLUMNS: usize = 5000;
+const LEFT_OUT_COLUMNS: usize = 3000;
+const LEFT_OUT_FEW: usize = 300;
 
 /// Images left out where each has so many columns.
 pub(crate) fn most_left_out(width: usize) -> usize {
-    LEFT_OUT.min(LEFT_OUT_COLUMNS / width).max(1)
+    LEFT_OUT.min((LEFT_OUT_COLUMNS / width).max(LEFT_OUT_FEW))
 }
 
 /// Images whose features are kept: some more than are left out, so that some can be removed.

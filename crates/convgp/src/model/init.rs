@@ -294,19 +294,21 @@ fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
 /// every sampled pair is equal.
 pub(super) fn median_distance(views: &dyn Views, images: &Images, rng: &mut Rng) -> f64 {
     let (e, pixels) = (views.len(), views.len() - views.coordinates());
-    let mut image = vec![0.0; images.shape().len()];
-    let mut draw = |_| {
-        let mut all = vec![0.0; views.count() * e];
-        images.write_image(rng.below(images.count()), &mut image);
+    let draw = |(n, pick): (usize, u64)| {
+        let (mut image, mut all) = (vec![0.0; images.shape().len()], vec![0.0; views.count() * e]);
+        images.write_image(n, &mut image);
         views.write(&image, &mut all);
         drop_blank(views, &image, &mut all);
         let count = all.len() / e;
-        let p = rng.below(count.max(1)) * e;
+        let p = (pick % count.max(1) as u64) as usize * e;
         (count > 0).then(|| all[p..p + pixels].to_vec())
     };
     let sample: Vec<Vec<f64>> = match views.is_staged() && views.count() == 1 {
         true => of_images(views, images, rng).take(MEDIAN_VIEWS).collect(),
-        false => (0..MEDIAN_VIEWS).filter_map(&mut draw).collect(),
+        false => {
+            let chosen: Vec<_> = (0..MEDIAN_VIEWS).map(|_| (rng.below(images.count()), rng.bits())).collect();
+            chosen.into_par_iter().filter_map(draw).collect()
+        }
     };
     let mut distances: Vec<f64> = (0..sample.len())
         .flat_map(|i| (0..i).map(move |j| (i, j)))

@@ -15,7 +15,9 @@ use crate::variational::Structure;
 use crate::views::{Augmentation, ChannelSpec, MapSet, Pair, PatchTransform, ViewSpec};
 
 /// Images on which candidates are compared: a quarter of all, and at least and at most so many.
-const COMPARED: [usize; 2] = [500, 1000];
+const COMPARED: [usize; 2] = [400, 1000];
+/// Fewer images than this do not tell sizes apart.
+const COMPARED_BY_SIZE: usize = 400;
 /// Images are at least so high and wide.
 pub(super) const LEAST_SIDE: usize = 3;
 /// Below so many images fewer inducing inputs do.
@@ -55,12 +57,12 @@ struct Size {
 /// Most images with their copies, in the model itself.
 const MOST_WITH_COPIES: usize = 5000;
 /// Models that are compared.
-const COMPARED_SIZE: Size = Size { inducing: 200, columns: 2000, second: 1000, second_with_copies: 1000 };
+const COMPARED_SIZE: Size = Size { inducing: 200, columns: 1600, second: 1000, second_with_copies: 800 };
 
 impl Size {
     fn of(data: &Dataset, second: bool) -> Self {
         let inducing = inducing(data, second);
-        Self { inducing, columns: MOST_WITH_COPIES, second: 5000, second_with_copies: 2000 }
+        Self { inducing, columns: MOST_WITH_COPIES, second: 5000, second_with_copies: 1500 }
     }
 }
 
@@ -216,7 +218,8 @@ fn compare(
 ) -> Result<Choice> {
     let mut best = (first, score(first, data)?);
     for Question { aspect, certainty, instead, value } in QUESTIONS {
-        if aspect == Aspect::Copies && !room_for_copies {
+        let of_size = matches!(aspect, Aspect::Patches | Aspect::Lengthscale | Aspect::Windows);
+        if (aspect == Aspect::Copies && !room_for_copies) || (of_size && data.len() < COMPARED_BY_SIZE) {
             continue;
         }
         for candidate in instead(best.0) {
