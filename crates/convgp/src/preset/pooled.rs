@@ -14,7 +14,7 @@ use crate::train::{ExperimentSpec, TrainSpec};
 use crate::variational::Structure;
 use crate::views::{Augmentation, ChannelSpec, MapSet, Pair, PatchTransform, ViewSpec};
 
-/// Images on which candidates are compared: a quarter of all, and at least and at most so many.
+/// Images on which candidates are compared: a quarter of all grey images and at least so many, of others at most so many.
 const COMPARED: [usize; 2] = [400, 1000];
 /// Fewer images than this do not tell sizes apart.
 const COMPARED_BY_SIZE: usize = 400;
@@ -66,9 +66,9 @@ impl Size {
     }
 }
 
-/// Most defaults have good reasons. Whether copies of images are alike depends on what images are of.
-const SURE: f64 = 2.0;
-const EITHER: f64 = 0.0;
+/// Standard errors, image by image, that a gain in log predictive probability must exceed to move a default. Copies of
+/// grey images are taken where they gain at all: of few images none can show more, and drawings hardly ever lose by them.
+const STANDARD_ERRORS: f64 = 2.0;
 
 /// What is decided by leave-one-out.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,8 +92,6 @@ struct Choice {
 /// One of the things decided: what may be instead, and in words.
 struct Question {
     aspect: Aspect,
-    /// Standard errors, image by image, that a gain in log predictive probability must exceed to move the default.
-    certainty: f64,
     instead: fn(Choice) -> Vec<Choice>,
     value: fn(Choice) -> String,
 }
@@ -101,19 +99,16 @@ struct Question {
 const QUESTIONS: [Question; 7] = [
     Question {
         aspect: Aspect::Contrast,
-        certainty: SURE,
         instead: |c| vec![Choice { contrast: !c.contrast, ..c }],
         value: |c| yes(c.contrast),
     },
     Question {
         aspect: Aspect::Mirror,
-        certainty: SURE,
         instead: |c| vec![Choice { mirror: true, ..c }],
         value: |c| yes(c.mirror),
     },
     Question {
         aspect: Aspect::Stages,
-        certainty: SURE,
         instead: |c| {
             let factors = SECOND_LENGTHSCALES.map(Some).into_iter().chain([None]);
             factors.map(|second| Choice { second, ..c }).collect()
@@ -125,25 +120,21 @@ const QUESTIONS: [Question; 7] = [
     },
     Question {
         aspect: Aspect::Patches,
-        certainty: SURE,
         instead: |c| [c.patch + 2, c.patch.saturating_sub(2)].map(|patch| Choice { patch, ..c }).to_vec(),
         value: |c| format!("{0}x{0}", c.patch),
     },
     Question {
         aspect: Aspect::Lengthscale,
-        certainty: SURE,
         instead: |c| LENGTHSCALES.map(|lengthscale| Choice { lengthscale, ..c }).to_vec(),
         value: |c| format!("{} times the median distance of patches", c.lengthscale),
     },
     Question {
         aspect: Aspect::Windows,
-        certainty: SURE,
         instead: |c| [c.grid + 1, c.grid - 1].map(|grid| Choice { grid, ..c }).to_vec(),
         value: |c| format!("{0}x{0}", c.grid),
     },
     Question {
         aspect: Aspect::Copies,
-        certainty: EITHER,
         instead: |c| vec![Choice { copies: true, ..c }],
         value: |c| if c.copies { "under small maps" } else { "none" }.into(),
     },
@@ -176,7 +167,8 @@ pub fn choose(data: &Dataset, mut decisions: Vec<Decision>) -> Result<ResolvedCo
         grid,
         second,
     };
-    let compared = (data.len() / 4).clamp(COMPARED[0], COMPARED[1]).min(data.len());
+    let share = if grey { data.len() / 4 } else { data.len() };
+    let compared = share.clamp(COMPARED[0], COMPARED[1]).min(data.len());
     let some = Rng::new(0).choose(data.len(), compared);
     let some = data.select(&some)?;
     let mut best = compare(first, &some, room_for_copies, &mut decisions)?;
@@ -217,7 +209,8 @@ fn compare(
     decisions: &mut Vec<Decision>,
 ) -> Result<Choice> {
     let mut best = (first, score(first, data)?);
-    for Question { aspect, certainty, instead, value } in QUESTIONS {
+    let grey = data.images().shape().channels() == 1;
+    for Question { aspect, instead, value } in QUESTIONS {
         let of_size = matches!(aspect, Aspect::Patches | Aspect::Lengthscale | Aspect::Windows);
         if (aspect == Aspect::Copies && !room_for_copies) || (of_size && data.len() < COMPARED_BY_SIZE) {
             continue;
@@ -234,7 +227,8 @@ fn compare(
             let found = score(candidate, data)?;
             // Differences within chance do not move a default.
             let (gain, error) = found.log_predictive.gain_over(&best.1.log_predictive);
-            if gain > certainty * error {
+            let certain = if grey && aspect == Aspect::Copies { 0.0 } else { STANDARD_ERRORS };
+            if gain > certain * error {
                 best = (candidate, found);
             }
         }
@@ -268,7 +262,7 @@ fn inducing(data: &Dataset, second: bool) -> usize {
         (1, _) if second => 256,
         (1, _) => 400,
         (_, ..MANY) => 400,
-        _ => 1024,
+        _ => 1088,
     }
 }
 
