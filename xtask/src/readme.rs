@@ -66,7 +66,8 @@ struct Trial {
     error: f64,
     nlpp: f64,
     ece: f64,
-    cpu_seconds: f64,
+    #[serde(default)]
+    cpu_seconds: Option<f64>,
 }
 
 /// A line of docs/results/peers.jsonl that is about steps.
@@ -109,7 +110,10 @@ fn means(trials: &[Trial], size: usize, contestant: &str) -> Result<Means> {
     ensure!(!of.is_empty(), "little-data.jsonl has nothing on {size} images by {contestant}");
     let mean = |get: fn(&Trial) -> f64| of.iter().map(|t| get(t)).sum::<f64>() / of.len() as f64;
     let (error, nlpp) = (100.0 * mean(|t| t.error), mean(|t| t.nlpp));
-    Ok(Means { error, nlpp, ece: mean(|t| t.ece), seconds: mean(|t| t.cpu_seconds) })
+    let timed: Vec<f64> = of.iter().filter_map(|t| t.cpu_seconds).collect();
+    ensure!(!timed.is_empty(), "little-data.jsonl has no cpu_seconds of {size} images by {contestant}");
+    let seconds = timed.iter().sum::<f64>() / timed.len() as f64;
+    Ok(Means { error, nlpp, ece: mean(|t| t.ece), seconds })
 }
 
 /// In bold where it is the best.

@@ -42,14 +42,15 @@ fn fields_are_set_and_mistakes_named() {
 fn what_does_not_fit_is_refused_with_settings_that_do() {
     let desk = Desk::new();
     // A model that is trained in steps, and one that is solved.
-    for (model, memory, speed) in
-        [("--model located", "50M", "seconds_per_step"), ("--limit 60", "150M", "seconds_per_image")]
-    {
-        let refused = desk.run(&format!("plan sample {model} -m 300 --memory {memory} --timed-steps 0"));
+    for (model, m, memory, speed) in [
+        ("--model located", 300, "50M", "seconds_per_step"),
+        ("--limit 300", 4000, "600M", "seconds_per_image"),
+    ] {
+        let refused = desk.run(&format!("plan sample {model} -m {m} --memory {memory} --timed-steps 0"));
         assert_eq!(refused.code, 4, "{}", refused.err);
         let advice = refused.err.split("-m ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
         desk.ok(&format!("plan sample {model} -m {advice} --memory {memory} --timed-steps 0"));
-        desk.fails(&format!("train sample {model} -m 300 --memory {memory}"), 4, &["would fit"]);
+        desk.fails(&format!("train sample {model} -m {m} --memory {memory}"), 4, &["would fit"]);
         assert!(!desk.path("runs").exists());
         let plan = desk.ok(&format!("plan sample {model} -m 20 --json"));
         assert!(lines(&plan.out)[0][speed].as_f64().unwrap() > 0.0);

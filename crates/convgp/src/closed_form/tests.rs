@@ -3,6 +3,7 @@
 use super::*;
 use crate::cov::Fused;
 use crate::data::{ImageShape, Images, Pixels, Targets};
+use crate::linalg::Mat;
 use crate::model::{ModelSpec, Predictor};
 use crate::rng::Rng;
 use crate::views::Augmentation;
@@ -191,6 +192,16 @@ fn files_give_the_same_statistics_back_and_only_to_their_model() {
             assert!(Statistics::load(&path, &model, &values).is_err(), "cut at {cut}");
         }
     }
+}
+
+#[test]
+fn few_images_without_a_mistake_leave_room_for_one() {
+    let targets = Mat::from_fn(2, 6, |l, n| if n % 2 == l { 0.5 } else { -0.5 });
+    let perfect = LeftOut { residuals: Mat::zeros(2, 6), targets, ..LeftOut::default() };
+    let [few, many] = [6, 6_000_000].map(|images| figures(&perfect, images, true, 1.0, 1.0));
+    // Of six images, the seventh half wrong: p(true) is 13/14, so 1/T = log 13.
+    assert!((few.temperature * 13f64.ln() - 1.0).abs() < 0.05, "{}", few.temperature);
+    assert!(many.temperature < 0.2 * few.temperature, "{}", many.temperature);
 }
 
 #[test]

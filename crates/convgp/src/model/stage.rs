@@ -269,6 +269,7 @@ mod tests {
     use crate::model::{Jitter, Model, ModelSpec, Predictor};
     use crate::params::Params;
     use crate::prepare::Preparation;
+    use crate::views::Augmentation;
 
     const SIDE: usize = 7;
 
@@ -427,6 +428,29 @@ mod tests {
                 assert!((painted - mean).abs() < 1e-8);
                 assert!(part.sd.iter().all(|sd| sd.is_finite() && *sd >= 0.0));
             }
+        }
+    }
+
+    #[test]
+    fn copies_of_images_are_inducing_images_too() {
+        let data = data(20);
+        let mut spec = spec(WHOLE);
+        let build = |spec: &ModelSpec| Model::new(spec, Some(data.images()), &mut Rng::new(0));
+        let message = build(&spec).unwrap_err().to_string();
+        assert!(message.contains("only 20 distinct views"), "{message}");
+        let none =
+            Augmentation { copies: 0, rotation: 0.0, shift: 0.0, scaling: 0.0, shear: 0.0, mirror: false };
+        spec.augmentation = Some(Augmentation { copies: 1, rotation: 20.0, ..none });
+        let (model, params) = build(&spec).unwrap();
+        assert_eq!(model.components()[0].inducing(), 30);
+        // The images themselves come first.
+        let c = &model.components()[0];
+        let mut image = vec![0.0; SIDE * SIDE];
+        for n in 0..20 {
+            data.images().write_image(n, &mut image);
+            let own = views_of(c.responses()[0].views(), &image);
+            let at = (0..30).position(|m| c.z(&params, m) == own);
+            assert!(at.is_some_and(|m| m < 20), "{n}: {at:?}");
         }
     }
 

@@ -14,7 +14,7 @@ use crate::train::{ExperimentSpec, TrainSpec};
 use crate::variational::Structure;
 use crate::views::{Augmentation, ChannelSpec, MapSet, Pair, PatchTransform, ViewSpec};
 
-/// Images on which candidates are compared: a quarter of all grey images and at least so many, of others at most so many.
+/// Images on which candidates are compared: an eighth of all where they are grey, at least and at most so many.
 const COMPARED: [usize; 2] = [400, 1000];
 /// Fewer images than this do not tell sizes apart.
 const COMPARED_BY_SIZE: usize = 400;
@@ -67,7 +67,7 @@ impl Size {
 }
 
 /// Standard errors, image by image, that a gain in log predictive probability must exceed to move a default. Copies of
-/// grey images are taken where they gain at all: of few images none can show more, and drawings hardly ever lose by them.
+/// grey images are taken where they gain at all: few images cannot show more.
 const STANDARD_ERRORS: f64 = 2.0;
 
 /// What is decided by leave-one-out.
@@ -167,7 +167,7 @@ pub fn choose(data: &Dataset, mut decisions: Vec<Decision>) -> Result<ResolvedCo
         grid,
         second,
     };
-    let share = if grey { data.len() / 4 } else { data.len() };
+    let share = if grey { data.len() / 8 } else { data.len() };
     let compared = share.clamp(COMPARED[0], COMPARED[1]).min(data.len());
     let some = Rng::new(0).choose(data.len(), compared);
     let some = data.select(&some)?;
