@@ -70,6 +70,12 @@ def seed(random_state: Any) -> int:
     return int(draw(2**31 - 1))
 
 
+def square_images(features: int) -> tuple[int, int, int] | None:
+    """The shape of square grey images of so many pixels; fewer than 8x8 are taken for vectors of numbers."""
+    side = math.isqrt(features)
+    return (side, side, 1) if side >= 8 and side * side == features else None
+
+
 def image_shape(shape: Any) -> tuple[int, int, int]:
     """Height, width and channels from ``(H, W)`` or ``(H, W, C)``."""
     try:
@@ -161,7 +167,7 @@ class ConvGP(BaseEstimator):
         asked = None if self.image_shape is None else image_shape(self.image_shape)
         if found is not None and asked is not None and found != asked:
             raise ValueError(f"X holds images of shape {found}, but image_shape is {asked}")
-        shape = found or asked
+        shape = found or asked or square_images(features)
         if shape is not None and math.prod(shape) != features:
             raise ValueError(f"image_shape {shape} needs {math.prod(shape)} features, but X has {features} features")
         self.image_shape_ = shape or (1, features, 1)

@@ -176,7 +176,7 @@ fn headline(root: &Path) -> Result<String> {
     let cell = |m: Means| format!("{:.1} %, NLPP {:.3}, {:.0} s", m.error, m.nlpp, m.seconds);
     writeln!(
         out,
-        "| few labels: 300 MNIST digits; seconds of the processor for training | {} | small network {}; tuned, with \
+        "| few labels: 300 MNIST digits (error, NLPP, the processor's seconds of training) | {} | small network {}; tuned, with \
          augmented images {} |",
         cell(ours),
         cell(network),
@@ -184,7 +184,7 @@ fn headline(root: &Path) -> Result<String> {
     )?;
     writeln!(
         out,
-        "| CIFAR-10, all 50,000 images | **{}** | best of the paper's GPs: {published}. Deep networks are far better |",
+        "| CIFAR-10, all 50,000 images (the same) | **{}** | best of the paper's GPs: {published}. Deep networks are far better |",
         cell(photographs)
     )?;
     writeln!(

@@ -40,10 +40,32 @@ const LEAST: f64 = 1e-8;
 const MOST: f64 = 1e3;
 /// Least relative gain in NLPP for which the noise is lowered by a step.
 const LEAST_GAIN: f64 = 2e-3;
-/// Temperatures tried: from `exp(-6)` to `exp(2)`.
-const TEMPERATURES: usize = 161;
-/// Every eighth is tried first, then all near the best of these: the mean has one minimum.
-const COARSE: usize = 8;
+/// Temperatures tried first, from `exp(-6)` to `exp(2)`; then the best one is looked for beside the best of these.
+const TEMPERATURES: usize = 21;
+const REFINEMENTS: usize = 22;
+
+fn log_temperature(i: usize) -> f64 {
+    -6.0 + 8.0 * i as f64 / (TEMPERATURES - 1) as f64
+}
+
+/// Where a function with one minimum between two numbers is smallest, by golden sections.
+fn smallest_between(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
+    let share = (5f64.sqrt() - 1.0) / 2.0;
+    let mut inner = [high - share * (high - low), low + share * (high - low)];
+    let mut values = inner.map(&f);
+    for _ in 0..REFINEMENTS {
+        if values[0] <= values[1] {
+            high = inner[1];
+            inner = [high - share * (high - low), inner[0]];
+            values = [f(inner[0]), values[0]];
+        } else {
+            low = inner[0];
+            inner = [inner[1], low + share * (high - low)];
+            values = [values[1], f(inner[1])];
+        }
+    }
+    0.5 * (low + high)
+}
 
 /// How to solve.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -367,15 +389,12 @@ fn figures(left_out: &LeftOut, images: usize, labels: bool, scale: f64, lambda: 
         let one = |n: usize| -log_softmax(means.col(n), t).sum::<f64>();
         (0..count).map(one).sum::<f64>() / size
     };
-    let grid = |i: usize| (-6.0 + 8.0 * i as f64 / (TEMPERATURES - 1) as f64).exp();
-    let best_of = |tried: Vec<usize>| -> usize {
-        let score = |i: usize| nlpp(grid(i)) + any_label(grid(i)) / images as f64;
-        let all: Vec<(usize, f64)> = tried.into_par_iter().map(|i| (i, score(i))).collect();
-        all.into_iter().fold((0, f64::INFINITY), |best, t| if t.1 < best.1 { t } else { best }).0
-    };
-    let near = best_of((0..TEMPERATURES).step_by(COARSE).collect());
-    let temperature =
-        grid(best_of((near.saturating_sub(COARSE)..(near + COARSE + 1).min(TEMPERATURES)).collect()));
+    let score = |log_t: f64| nlpp(log_t.exp()) + any_label(log_t.exp()) / images as f64;
+    let tried: Vec<(f64, f64)> =
+        (0..TEMPERATURES).into_par_iter().map(|i| log_temperature(i)).map(|t| (t, score(t))).collect();
+    let near = tried.into_iter().fold((0.0, f64::INFINITY), |best, t| if t.1 < best.1 { t } else { best }).0;
+    let step = log_temperature(1) - log_temperature(0);
+    let temperature = smallest_between(near - step, near + step, score).exp();
     let nlpp = nlpp(temperature);
     let wrong = |n: &usize| {
         let mean = means.col(*n);
