@@ -391,7 +391,7 @@ fn figures(left_out: &LeftOut, images: usize, labels: bool, scale: f64, lambda: 
     };
     let score = |log_t: f64| nlpp(log_t.exp()) + any_label(log_t.exp()) / images as f64;
     let tried: Vec<(f64, f64)> =
-        (0..TEMPERATURES).into_par_iter().map(|i| log_temperature(i)).map(|t| (t, score(t))).collect();
+        (0..TEMPERATURES).into_par_iter().map(log_temperature).map(|t| (t, score(t))).collect();
     let near = tried.into_iter().fold((0.0, f64::INFINITY), |best, t| if t.1 < best.1 { t } else { best }).0;
     let step = log_temperature(1) - log_temperature(0);
     let temperature = smallest_between(near - step, near + step, score).exp();
