@@ -142,12 +142,11 @@ struct Distinct {
     wanted: usize,
     z: Inducing,
     seen: HashSet<u64>,
-    found: usize,
 }
 
 impl Distinct {
     fn new(wanted: usize) -> Self {
-        Self { wanted, z: Vec::new(), seen: HashSet::new(), found: 0 }
+        Self { wanted, z: Vec::new(), seen: HashSet::new() }
     }
 
     /// Takes a view if it is new and one is wanted; says whether.
@@ -157,17 +156,17 @@ impl Distinct {
         let new = !self.is_full() && self.seen.insert(hash.finish());
         if new {
             self.z.extend_from_slice(view);
-            self.found += 1;
         }
         new
     }
 
     fn is_full(&self) -> bool {
-        self.found == self.wanted
+        self.seen.len() == self.wanted
     }
 
     fn finish(self, name: &str) -> Result<Inducing> {
-        let Self { wanted, z, found, .. } = self;
+        let Self { wanted, z, seen } = self;
+        let found = seen.len();
         if found == wanted {
             Ok(z)
         } else {
