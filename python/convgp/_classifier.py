@@ -20,7 +20,7 @@ class ConvGPClassifier(ClassifierMixin, ConvGP):
         What to train: a name such as ``"weighted"`` or ``"rbf"`` (:func:`convgp.models` lists them), one of the paper's experiments such
         as ``"mnist-weighted"``, the path of a TOML file, or a spec. Chosen from the data if ``None``.
     image_shape : (H, W) or (H, W, C), optional
-        Shape of images given as rows. Without it, rows of 64, 81, 100, ... numbers are square grey images, others vectors of numbers.
+        Shape of images given as rows. Without it, rows of 64, 81, 100, ... numbers are square grey images, others vectors of numbers, and so are all with ``(1, W)``.
     recipe : {"fast", "paper"}
         Whose likelihood and training settings a named model gets.
     inducing : int, optional

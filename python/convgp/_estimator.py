@@ -148,6 +148,11 @@ class ConvGP(BaseEstimator):
             X = X[..., :1]
         return np.ascontiguousarray(X).reshape(len(X), -1), image_shape(X.shape[1:])
 
+    @property
+    def _vectors(self) -> bool:
+        """Whether images are rows of numbers, which may have any range."""
+        return self.image_shape_[0] == 1
+
     def _is_channels_first(self, shape: tuple[int, ...]) -> bool:
         """Whether images are (C, H, W): the first side is a number of channels and the last is none, as the readers of files decide."""
         if self.image_shape is not None and tuple(self.image_shape) == shape:
@@ -171,8 +176,6 @@ class ConvGP(BaseEstimator):
         if shape is not None and math.prod(shape) != features:
             raise ValueError(f"image_shape {shape} needs {math.prod(shape)} features, but X has {features} features")
         self.image_shape_ = shape or (1, features, 1)
-        # Rows of numbers that are no images may have any range.
-        self._vectors = shape is None
 
     def _training_rows(self, X: Any, y: Any, *, reset: bool = True) -> tuple[np.ndarray, np.ndarray]:
         X, found = self._flat(X, reset=reset)
@@ -547,7 +550,6 @@ class ConvGP(BaseEstimator):
         self._native = native
         self.image_shape_ = native.image_shape
         self.n_features_in_ = math.prod(self.image_shape_)
-        self._vectors = self.image_shape_[0] == 1
         self.image_shape = None if self._vectors else self.image_shape_
         self.history_, self.n_iter_, self._stepper = History(), 0, None
 

@@ -1,11 +1,8 @@
 """A new user's first try: scikit-learn's digits as they come, 8x8 pixels from 0 to 16, and in other units."""
 
 import numpy as np
-import pytest
 from convgp import ConvGPClassifier
-
-datasets = pytest.importorskip("sklearn.datasets")
-model_selection = pytest.importorskip("sklearn.model_selection")
+from sklearn import datasets, model_selection
 
 
 def test_digits_as_they_come_and_in_other_units():

@@ -147,7 +147,7 @@ impl Model {
         on: Minibatch,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
-        self.bound(engine, params, on, Wanted { alpha: 0.0, gradient: false, kl: true }, ws)
+        self.bound(engine, params, on, 0.0, false, ws)
     }
 
     /// The bound and, in `ws.grad`, its derivatives in every parameter. In natural form `q`, whose numbers come last,
@@ -172,7 +172,7 @@ impl Model {
         alpha: f64,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
-        self.bound(engine, params, on, Wanted { alpha, gradient: true, kl: true }, ws)
+        self.bound(engine, params, on, alpha, true, ws)
     }
 
     fn bound<E: Engine>(
@@ -180,13 +180,15 @@ impl Model {
         engine: &E,
         params: &Params,
         on: Minibatch,
-        wanted: Wanted,
+        alpha: f64,
+        gradient: bool,
         ws: &mut Workspace<E>,
     ) -> Result<Bound> {
         self.check_values(params)?;
+        let wanted = Wanted { alpha, gradient, kl: true };
         let Evaluation { expectation, kl, jitter, jitter_raised, variances } =
             self.evaluate(engine, params, on, wanted, ws)?;
-        let kl = kl.unwrap_or(0.0);
+        let kl = kl.expect("was asked for");
         Ok(Bound { elbo: expectation - kl, expectation, kl, jitter, jitter_raised, variances })
     }
 
